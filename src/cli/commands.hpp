@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+
+#include "topology/model_library.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace gdr::cli {
+
+/// What every subcommand gets from main: the models, and where the exit code goes.
+struct Context {
+  const ModelLibrary* models = nullptr;
+  int exit_code = 0;
+};
+
+// Each adds one subcommand with its options, help text and an example; running it is its callback. Bad input is thrown as
+// InputError, which main prints as one line on stderr with exit code 2.
+void add_show(CLI::App& app, Context& context);
+void add_check(CLI::App& app, Context& context);
+void add_predict(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_import(CLI::App& app, Context& context);
+void add_export(CLI::App& app, Context& context);
+
+}  // namespace gdr::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace gdr {
+
+/// Bad input: a file, an option or a value given by the user. The message is one line that names the place,
+/// what was found and what is allowed. Thrown while things are set up; caught only in main (exit code 2).
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace gdr

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "topology/model.hpp"
+
+namespace gdr {
+
+/// Every model of a folder (cpu/, switch/, gpu/, nic/, nvme/, nvlink/, fabric/), read when it is first asked for.
+/// Lookups throw InputError when the model does not exist (naming those that do) or its file is wrong.
+class ModelLibrary {
+ public:
+  explicit ModelLibrary(std::string folder);
+  ~ModelLibrary();
+  ModelLibrary(ModelLibrary&&) noexcept;
+  ModelLibrary& operator=(ModelLibrary&&) noexcept;
+
+  [[nodiscard]] const CpuModel& cpu(const std::string& name) const;
+  [[nodiscard]] const SwitchModel& pci_switch(const std::string& name) const;
+  [[nodiscard]] const GpuModel& gpu(const std::string& name) const;
+  [[nodiscard]] const NicModel& nic(const std::string& name) const;
+  [[nodiscard]] const NvmeModel& nvme(const std::string& name) const;
+  [[nodiscard]] const NvlinkModel& nvlink(const std::string& name) const;
+  [[nodiscard]] const FabricModel& fabric(const std::string& name) const;
+
+  /// Names of all models of a kind, sorted.
+  [[nodiscard]] std::vector<std::string> names(const std::string& kind) const;
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  struct Cache;
+  std::string folder_;
+  std::unique_ptr<Cache> cache_;
+};
+
+/// The folder that holds models/ and topologies/: $GDR_DATA_DIR, else the source tree the tool was built in when it is
+/// still there, else the installed share/gdr. Throws InputError when none exists.
+std::string data_folder();
+
+}  // namespace gdr

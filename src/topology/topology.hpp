@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/units.hpp"
+#include "topology/acs.hpp"
+#include "topology/pcie_link.hpp"
+
+namespace gdr {
+
+// A topology is plain data: what is wired to what, how it is set, what software says. std::nullopt and empty strings mean
+// "not known"; nothing here is a guess. The JSON form has the same names (docs/topology.md).
+
+/// An element of an NCCL topology XML file kept to the letter, so that export gives back what import read.
+struct NcclElement {
+  std::string tag;
+  std::vector<std::pair<std::string, std::string>> attributes;
+  bool operator==(const NcclElement&) const = default;
+};
+
+enum class DeviceKind { host_bridge, pci_switch, gpu, nic, nvme, nvswitch, other };
+
+/// The word of the JSON form: "host-bridge", "switch", "gpu", "nic", "nvme", "nvswitch", "other".
+std::string_view to_string(DeviceKind kind);
+
+enum class LinkLayer { infiniband, ethernet };
+std::string_view to_string(LinkLayer layer);
+
+/// A device below a NUMA node, a host bridge or a switch of its host.
+struct Device {
+  std::string name;   ///< unique in its host: gpu0, nic0, nvme0, sw0, hb0
+  DeviceKind kind = DeviceKind::other;
+  std::string model;  ///< file name in models/ of its kind; empty: generic
+  std::string under;  ///< the device or NUMA node it hangs below
+
+  std::optional<PcieLink> link;             ///< what the link to the port above runs at (under load)
+  std::optional<PcieLink> link_capability;  ///< what both of its ends can do, when that is known to be more
+  std::optional<Acs> acs;                   ///< control bits of the downstream port above this device
+  std::optional<Bytes> max_payload;
+  std::optional<Bytes> max_read_request;
+  std::optional<bool> relaxed_ordering;
+  std::optional<bool> ats;
+  std::string address;  ///< domain:bus:device.function
+  std::string pci_id;   ///< vendor:device
+
+  std::optional<Bytes> bar_size;  ///< GPU: the BAR that maps device memory, as the machine has it
+  std::optional<bool> gdr;        ///< GPU, NIC: the driver (or plugin) says that it can do GPUDirect RDMA
+
+  std::optional<int> ports;             ///< NIC: network ports in use
+  std::optional<Bandwidth> port_rate;   ///< NIC: what one port runs at
+  std::optional<LinkLayer> link_layer;  ///< NIC
+  std::string rdma_device;              ///< NIC: mlx5_0
+  std::optional<int> gid_type;          ///< NIC, Ethernet: RoCE version of the GID in use, 1 or 2
+  std::optional<bool> lossless;         ///< NIC, Ethernet: PFC (or the like) is set up for the RDMA traffic
+
+  std::vector<NcclElement> nccl;  ///< its elements of an NCCL file: pci, gpu, net...
+  bool operator==(const Device&) const = default;
+};
+
+struct Socket {
+  std::string name;   ///< cpu0
+  std::string model;  ///< file name in models/cpu; empty: generic
+  bool operator==(const Socket&) const = default;
+};
+
+/// A memory domain of a socket. NCCL's "cpu" is this.
+struct NumaNode {
+  std::string name;    ///< numa0
+  std::string socket;  ///< cpu0
+  std::vector<NcclElement> nccl;
+  bool operator==(const NumaNode&) const = default;
+};
+
+/// NVLink, xGMI or C2C between two GPUs, a GPU and an NVSwitch, or a GPU and a NUMA node.
+struct NvLink {
+  std::string from;   ///< a GPU
+  std::string to;     ///< a GPU, an NVSwitch or a NUMA node of the host; empty: an NVSwitch that the machine does not show
+  int count = 1;      ///< links, counted once for both directions
+  std::string model;  ///< file name in models/nvlink; empty: the generation of the GPU's model
+  std::vector<NcclElement> nccl;
+  bool operator==(const NvLink&) const = default;
+};
+
+enum class IommuMode { off, passthrough, translate };
+std::string_view to_string(IommuMode mode);
+
+/// Facts about a host's software that decide whether GPUDirect works.
+struct Software {
+  std::string kernel;                       ///< "5.15"
+  std::optional<IommuMode> iommu;
+  std::optional<bool> nvidia_peermem;       ///< the peer-memory module is loaded
+  std::optional<bool> open_kernel_modules;  ///< NVIDIA's open driver, which dma-buf export needs
+  std::string cuda;                         ///< "12.2"
+  std::string nccl_version;                 ///< "2.18.6"
+  std::string nccl_net_gdr_level;           ///< value of NCCL_NET_GDR_LEVEL, when set
+  bool operator==(const Software&) const = default;
+};
+
+struct Host {
+  std::string name;  ///< h0
+  std::optional<bool> virtual_machine;
+  Software software;
+  std::vector<Socket> sockets;
+  std::vector<NumaNode> numa_nodes;
+  std::vector<Device> devices;
+  std::vector<NvLink> nvlinks;
+  bool operator==(const Host&) const = default;
+};
+
+/// The network that joins the NICs of all hosts: one non-blocking fabric.
+struct Fabric {
+  std::string model;            ///< file name in models/fabric
+  std::optional<Bytes> mtu;     ///< RDMA path MTU, when it is not the model's
+  std::optional<int> switches;  ///< switches between two hosts (absent: 1; 0: a cable)
+  bool operator==(const Fabric&) const = default;
+};
+
+struct Topology {
+  std::string name;
+  std::string description;
+  std::vector<std::string> sources;
+  std::vector<Host> hosts;
+  std::optional<Fabric> fabric;
+  std::vector<NcclElement> nccl;  ///< the system element
+  bool operator==(const Topology&) const = default;
+};
+
+/// HOST/DEVICE of a topology. Indices stay valid while the topology is not changed.
+struct DeviceId {
+  std::size_t host = 0;
+  std::size_t device = 0;
+  auto operator<=>(const DeviceId&) const = default;
+};
+
+inline const Device& get(const Topology& topology, DeviceId id) { return topology.hosts.at(id.host).devices.at(id.device); }
+/// "h0/gpu0"
+std::string label(const Topology& topology, DeviceId id);
+/// Resolves "h0/gpu0" (or "gpu0" where the topology has one host). Throws InputError naming what there is.
+DeviceId find_device(const Topology& topology, std::string_view text);
+/// All devices of a kind, host by host in file order.
+std::vector<DeviceId> devices_of_kind(const Topology& topology, DeviceKind kind);
+/// Index in host.devices, or nullopt.
+std::optional<std::size_t> device_index(const Host& host, std::string_view name);
+std::optional<std::size_t> numa_index(const Host& host, std::string_view name);
+std::optional<std::size_t> socket_index(const Host& host, std::string_view name);
+
+}  // namespace gdr
