@@ -40,6 +40,19 @@ struct CpuIdentity {
 
 // The fields are documented, with types and meaning, in docs/models.md; a test holds the two together.
 
+struct PcieModel {
+  ModelHeader header;
+  Parameter<std::int64_t> transfer_rate_mtps;
+  Parameter<std::int64_t> code_payload;
+  Parameter<std::int64_t> code_line;
+  Parameter<std::int64_t> dllp_share_permille;
+  Parameter<Bytes> tlp_framing;
+  Parameter<Bytes> write_header;
+  Parameter<Bytes> read_header;
+  Parameter<Bytes> completion_header;
+  bool operator==(const PcieModel&) const = default;
+};
+
 struct CpuModel {
   ModelHeader header;
   int pcie_generation = 0;

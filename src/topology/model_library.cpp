@@ -55,7 +55,8 @@ class ParameterReader {
     json::ObjectReader object(node);
     const json::Node value = object.required("value");
     parameter.value = read_quantity<T>(value);
-    if (is_zero(parameter.value) && std::string_view(node.path()).find("inline_threshold") == std::string_view::npos)
+    const bool may_be_zero = node.path().ends_with("/inline_threshold") || node.path().ends_with("/tlp_framing");
+    if (is_zero(parameter.value) && !may_be_zero)
       value.fail("0", "more than 0");
     if (const auto low = object.optional("low")) parameter.low = read_quantity<T>(*low);
     if (const auto high = object.optional("high")) parameter.high = read_quantity<T>(*high);
@@ -104,7 +105,7 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
 
 template <typename Model>
 void read_kind_members(json::ObjectReader& object, Model& model) {
-  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel>;
+  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel> && !std::is_same_v<Model, PcieModel>;
   if constexpr (has_pcie) {
     const json::Node node = object.required("pcie");
     try {
@@ -153,6 +154,7 @@ using Models = std::map<std::string, Model>;
 }  // namespace
 
 struct ModelLibrary::Cache {
+  Models<PcieModel> pcie;
   Models<CpuModel> cpu;
   Models<SwitchModel> pci_switch;
   Models<GpuModel> gpu;
@@ -190,6 +192,7 @@ const Model& look_up(const ModelLibrary& library, Models<Model>& models, const s
 
 }  // namespace
 
+const PcieModel& ModelLibrary::pcie(int generation) const { return look_up(*this, cache_->pcie, "pcie", fmt::format("gen{}", generation)); }
 const CpuModel& ModelLibrary::cpu(const std::string& name) const { return look_up(*this, cache_->cpu, "cpu", name); }
 const SwitchModel& ModelLibrary::pci_switch(const std::string& name) const { return look_up(*this, cache_->pci_switch, "switch", name); }
 const GpuModel& ModelLibrary::gpu(const std::string& name) const { return look_up(*this, cache_->gpu, "gpu", name); }

@@ -11,6 +11,19 @@ namespace gdr {
 // the loader, the documentation test and the listing of estimates all walk these.
 
 template <typename Visitor, typename Model>
+  requires std::same_as<std::remove_const_t<Model>, PcieModel>
+void visit_parameters(Model& model, Visitor&& visit) {
+  visit.required("transfer_rate_mtps", model.transfer_rate_mtps);
+  visit.required("code_payload", model.code_payload);
+  visit.required("code_line", model.code_line);
+  visit.required("dllp_share_permille", model.dllp_share_permille);
+  visit.required("tlp_framing", model.tlp_framing);
+  visit.required("write_header", model.write_header);
+  visit.required("read_header", model.read_header);
+  visit.required("completion_header", model.completion_header);
+}
+
+template <typename Visitor, typename Model>
   requires std::same_as<std::remove_const_t<Model>, CpuModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("max_payload", model.max_payload);
