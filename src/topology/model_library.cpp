@@ -91,7 +91,8 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
   model.pcie_lanes = static_cast<int>(object.required("pcie_lanes").integer(1, 1024));
   static constexpr std::array<std::string_view, 3> archs{"x86_64", "arm64", "ppc64"};
   model.arch = archs.at(object.required("arch").choice(archs));
-  for (const json::Node& node : object.required("cpuid").array()) {
+  const auto identities = object.optional("cpuid");  // not every architecture has one
+  for (const json::Node& node : identities ? identities->array() : std::vector<json::Node>{}) {
     json::ObjectReader identity(node);
     CpuIdentity& cpuid = model.cpuid.emplace_back();
     cpuid.vendor = identity.required("vendor").string();
