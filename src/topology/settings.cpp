@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 7> software_fields{
 constexpr std::array<std::string_view, 1> host_fields{"virtual_machine"};
 constexpr std::array<std::string_view, 6> port_fields{"link", "link_capability", "acs", "max_payload", "max_read_request", "relaxed_ordering"};
 constexpr std::array<std::string_view, 3> fabric_fields{"model", "mtu", "switches"};
+constexpr std::array<std::string_view, 2> staging_fields{"chunk", "depth"};
 
 template <typename Fields>
 bool contains(const Fields& fields, std::string_view name) {
@@ -92,7 +93,7 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 }
 
 [[noreturn]] void refuse(const Setting& setting, std::string_view why) {
-  throw InputError(fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
+  throw InputError(fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
                                setting.key, setting.value, why, fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
 }
 
@@ -114,10 +115,11 @@ void apply_setting(json::Value& document, const Setting& setting) {
     return;
   }
   const std::string target = setting.key.substr(0, dot);
-  if (target == "fabric") {
-    if (!contains(fabric_fields, field)) refuse(setting, fmt::format("the fabric has no field \"{}\"", field));
-    if (document.find("fabric") == nullptr) document.set("fabric", json::Object{});
-    document.find("fabric")->set(field, value);
+  if (target == "fabric" || target == "staging") {
+    const bool known = target == "fabric" ? contains(fabric_fields, field) : contains(staging_fields, field);
+    if (!known) refuse(setting, fmt::format("{} has no field \"{}\"", target, field));
+    if (document.find(target) == nullptr) document.set(target, json::Object{});
+    document.find(target)->set(field, value);
     return;
   }
   const auto slash = target.find('/');
