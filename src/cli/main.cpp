@@ -63,6 +63,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) return report("a subcommand is missing; \"gdr --help\" lists them", exit_input_error);
     return flush_output(context.exit_code);
   } catch (const CLI::ParseError& error) {
     // Help and version arrive as exceptions, too; those have exit code 0.
@@ -77,7 +78,7 @@ int run(int argc, char** argv) {
   CLI::App app("gdr: which GPU and NIC pairs can use GPUDirect RDMA in a topology, by which path, and how fast", "gdr");
   app.set_version_flag("--version", std::string("gdr ") + GDR_VERSION);
   app.footer(examples);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // a wrong word is then reported as such
   // The models are looked for when a subcommand is about to run: --help works without them.
   std::optional<gdr::ModelLibrary> models;
   gdr::cli::Context context;

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
+#include <utility>
 
 #include "cli/show_text.hpp"
 
@@ -75,31 +74,21 @@ class Drawing {
     }
   }
 
-  /// NVLinks do not shape the picture: the PCIe tree does. A switch that the machine does not show gets a node of its own.
+  /// NVLinks are told in words: drawn, the lines of a mesh would hide the PCIe tree.
   void draw_nvlinks() {
-    std::set<std::pair<std::string, std::string>> drawn;
-    for (const Device& gpu : host_.devices) {
-      if (gpu.kind != DeviceKind::gpu) continue;
-      for (const auto& [peer, count] : nvlink_peers(host_, gpu.name)) {
-        if (!drawn.insert(std::minmax(gpu.name, peer)).second) continue;
-        const bool hidden = peer == "NVSwitch" && !device_index(host_, peer);
-        if (hidden && !std::exchange(hidden_switch_drawn_, true))
-          out_ += fmt::format("    {} [label=\"NVSwitch\", fillcolor=mediumaquamarine];\n", quoted(id(peer)));
-        out_ += fmt::format("    {} -- {} [label=\"{}\", style=dashed, color=darkgreen, fontcolor=darkgreen{}];\n", quoted(id(gpu.name)),
-                            quoted(id(peer)), count, hidden ? "" : ", constraint=false");
-      }
-    }
+    std::string lines;
+    for (const std::string& line : nvlink_lines(host_)) lines += "NVLink " + line + "\\l";
+    if (!lines.empty()) out_ += fmt::format("    {} [label=\"{}\", shape=note, fillcolor=honeydew];\n", quoted(id("NVLinks of all")), lines);
   }
 
   const Host& host_;
   std::string out_;
-  bool hidden_switch_drawn_ = false;
 };
 
 }  // namespace
 
 std::string show_dot(const Topology& topology) {
-  std::string out = fmt::format("graph {} {{\n  label={}; labelloc=t; fontname=\"sans-serif\"; nodesep=0.15; ranksep=0.6;\n", quoted(topology.name),
+  std::string out = fmt::format("graph {} {{\n  label={}; labelloc=t; fontname=\"sans-serif\"; nodesep=0.15; ranksep=0.6; ordering=out;\n", quoted(topology.name),
                                 quoted(topology.name));
   out += "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=11];\n  edge [fontname=\"sans-serif\", fontsize=9];\n";
   if (topology.fabric) out += fmt::format("  fabric [label={}, shape=ellipse, fillcolor=white];\n", quoted("fabric " + topology.fabric->model));
@@ -108,7 +97,7 @@ std::string show_dot(const Topology& topology) {
     out += Drawing(host).draw(host_names(topology, group) + (group.size() > 1 ? ": the same" : ""));
     if (!topology.fabric) continue;
     for (const Device& device : host.devices)
-      if (device.kind == DeviceKind::nic) out += fmt::format("  {} -- fabric [color=steelblue];\n", quoted(host.name + "/" + device.name));
+      if (device.kind == DeviceKind::nic) out += fmt::format("  {} -- fabric [color=steelblue, minlen=2];\n", quoted(host.name + "/" + device.name));
   }
   return out + "}\n";
 }

@@ -21,23 +21,19 @@ struct Row {
 
 std::string yes_no(bool fact) { return fact ? "yes" : "no"; }
 
-/// Appends `words`, separated by ", ", to lines of at most line_width that start with `first` and go on under `indent`.
-std::string wrap(std::string first, std::size_t indent, const std::vector<std::string>& words) {
+/// Breaks a line at spaces, or only where `after` stands before them, so that it fits; it goes on under `indent`.
+std::string wrap(std::string_view line, std::size_t indent, std::string_view after = "") {
+  const std::string stop = std::string(after) + " ";
   std::string text;
-  std::string line = std::move(first);
-  bool fresh = true;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string word = words[i] + (i + 1 < words.size() ? "," : "");
-    if (!fresh && line.size() + 1 + word.size() > line_width) {
-      text += line + "\n";
-      line = std::string(indent, ' ');
-      line += word;
-    } else {
-      line += (fresh || line.empty() ? "" : " ") + word;
-    }
-    fresh = false;
+  while (line.size() > line_width || (!text.empty() && line.size() + indent > line_width)) {
+    const std::size_t room = line_width - (text.empty() ? 0 : indent);
+    std::size_t end = line.rfind(stop, room - after.size());
+    if (end == std::string_view::npos || line.find_first_not_of(' ') > end) end = line.find(stop, room);
+    end = end == std::string_view::npos ? line.size() : end + after.size();
+    text += std::string(text.empty() ? 0 : indent, ' ').append(line.substr(0, end)) + "\n";
+    line.remove_prefix(std::min(end + 1, line.size()));
   }
-  return text + line + "\n";
+  return line.empty() ? text : text + std::string(text.empty() ? 0 : indent, ' ').append(line) + "\n";
 }
 
 std::string extra_text(const Device& device) {
@@ -108,7 +104,7 @@ std::string render(const std::vector<Row>& rows) {
       if (line.size() < at) line.append(at - line.size(), ' ');
       if (line.size() + 2 + cell.size() > line_width) {
         text += line + "\n";
-        line = std::string(row.indent + 2, ' ');
+        line = std::string(row.indent, ' ');
       }
       line += "  " + cell;
     };
@@ -133,26 +129,7 @@ std::string software_text(const Host& host) {
   if (!software.cuda.empty()) parts.push_back("CUDA " + software.cuda);
   if (!software.nccl_version.empty()) parts.push_back("NCCL " + software.nccl_version);
   if (!software.nccl_net_gdr_level.empty()) parts.push_back("NCCL_NET_GDR_LEVEL=" + software.nccl_net_gdr_level);
-  return parts.empty() ? "" : wrap("  ", 4, parts);
-}
-
-/// GPUs with the same peers share a line; in a mesh every GPU has its own.
-std::string nvlink_text(const Host& host) {
-  std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> lines;  // peers, GPUs
-  for (const Device& device : host.devices) {
-    std::vector<std::string> peers;
-    for (const auto& [name, count] : nvlink_peers(host, device.name)) peers.push_back(fmt::format("{} x {}", count, name));
-    if (device.kind != DeviceKind::gpu || peers.empty()) continue;
-    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == peers; });
-    if (same != lines.end()) same->second.push_back(device.name);
-    else lines.push_back({peers, {device.name}});
-  }
-  std::string text;
-  for (const auto& [peers, gpus] : lines) {
-    const std::string who = gpus.size() > 2 ? fmt::format("each of {} to {}", gpus.front(), gpus.back()) : fmt::format("{}", fmt::join(gpus, ", "));
-    text += wrap(fmt::format("  NVLink {}: ", who), 4, peers);
-  }
-  return text;
+  return parts.empty() ? "" : wrap(fmt::format("  {}", fmt::join(parts, ", ")), 4, ",");
 }
 
 }  // namespace
@@ -193,41 +170,49 @@ std::vector<std::pair<std::string, int>> nvlink_peers(const Host& host, std::str
     else peers.emplace_back(name, count);
   };
   for (const NvLink& link : host.nvlinks) {
-    if (link.from == gpu) add(link.to.empty() ? "NVSwitch" : link.to, link.count);
+    if (link.from == gpu) add(link.to.empty() ? std::string(hidden_nvswitch) : link.to, link.count);
     else if (link.to == gpu) add(link.from, link.count);
   }
   return peers;
 }
 
+std::vector<std::string> nvlink_lines(const Host& host) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> lines;  // peers, GPUs
+  for (const Device& device : host.devices) {
+    std::vector<std::string> parts;
+    for (const auto& [name, count] : nvlink_peers(host, device.name)) parts.push_back(fmt::format("{} x {}", count, name));
+    if (device.kind != DeviceKind::gpu || parts.empty()) continue;
+    const std::string peers = fmt::format("{}", fmt::join(parts, ", "));
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == peers; });
+    if (same != lines.end()) same->second.push_back(device.name);
+    else lines.push_back({peers, {device.name}});
+  }
+  std::vector<std::string> text;
+  for (const auto& [peers, gpus] : lines) {
+    std::string who = fmt::format("{}", fmt::join(gpus, ", "));
+    if (gpus.size() > 2) who = fmt::format("each of {} to {}", gpus.front(), gpus.back());
+    text.push_back(fmt::format("{}: {}", who, peers));
+  }
+  return text;
+}
+
 std::string show_text(const Topology& topology) {
   std::string text = topology.name + "\n";
-  if (!topology.description.empty()) {
-    std::vector<std::string> words;
-    std::string line = " ";
-    std::size_t at = 0;
-    while (at < topology.description.size()) {
-      const std::size_t end = std::min(topology.description.find(' ', at), topology.description.size());
-      const std::string word = topology.description.substr(at, end - at);
-      if (line.size() + 1 + word.size() > line_width && line.size() > 1) {
-        text += line + "\n";
-        line = " ";
-      }
-      line += " " + word;
-      at = end + 1;
-    }
-    text += line + "\n";
-  }
+  if (!topology.description.empty()) text += wrap("  " + topology.description, 2);
   for (const auto& group : equal_hosts(topology)) {
     const Host& host = topology.hosts[group.front()];
     text += "\n" + host_names(topology, group) + (group.size() > 1 ? ": the same\n" : "\n");
-    text += software_text(host) + render(tree_rows(host)) + nvlink_text(host);
+    text += software_text(host) + render(tree_rows(host));
+    for (const std::string& line : nvlink_lines(host)) text += wrap("  NVLink " + line, 4, ",");
   }
   if (topology.fabric) {
     std::vector<std::string> parts{topology.fabric->model};
     if (topology.fabric->mtu) parts.push_back("MTU " + to_string(*topology.fabric->mtu));
-    if (topology.fabric->switches)
-      parts.push_back(*topology.fabric->switches == 0 ? "a cable between hosts" : fmt::format("{} switch{} between hosts", *topology.fabric->switches, *topology.fabric->switches == 1 ? "" : "es"));
-    text += "\n" + wrap("fabric: ", 2, parts);
+    if (const auto switches = topology.fabric->switches) {
+      const std::string some = fmt::format("{} switch{} between hosts", *switches, *switches == 1 ? "" : "es");
+      parts.push_back(*switches == 0 ? "a cable between hosts" : some);
+    }
+    text += "\n" + wrap(fmt::format("fabric: {}", fmt::join(parts, ", ")), 2, ",");
   }
   return text;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "topology/topology.hpp"
@@ -20,7 +22,13 @@ std::string host_names(const Topology& topology, const std::vector<std::size_t>&
 /// What is known of a device's link: "gen4x8", and "gen4x8 of gen5x16" where its ends can do more; else empty.
 std::string link_text(const Device& device);
 
-/// NVLinks of a GPU by the other end: (name, links), in order of first mention. The switch that is not shown is "NVSwitch".
+/// How an NVSwitch is called that the machine does not show. No device has this name: it has a space.
+inline constexpr std::string_view hidden_nvswitch = "an NVSwitch";
+
+/// NVLinks of a GPU by the other end: (name, links), in order of first mention.
 std::vector<std::pair<std::string, int>> nvlink_peers(const Host& host, std::string_view gpu);
+
+/// "each of gpu0 to gpu7: 12 x an NVSwitch": GPUs with the same peers share a line; in a mesh every GPU has its own.
+std::vector<std::string> nvlink_lines(const Host& host);
 
 }  // namespace gdr::cli
