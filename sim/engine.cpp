@@ -73,6 +73,15 @@ struct FlowState {
   FlowOutcome outcome;
 };
 
+/// Bytes that may be under way in the whole flow. When it is what holds the flow back it sets the period of the arrivals; one that is
+/// larger than a hundred granules never does, since the loops it spans last microseconds.
+std::uint64_t window_over_all(const FlowSpec& spec) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const WindowSpec& window : spec.windows)
+    if (window.first == 0 && window.last >= spec.completion_stage) least = std::min(least, window.limit.count);
+  return least;
+}
+
 /// What a running communication is part of.
 struct Piece {
   std::size_t flow = 0;
@@ -173,15 +182,10 @@ void Engine::Impl::prepare(const Scenario& given) {
     flow.spec = &spec;
     flow.total = spec.messages == 0 ? std::numeric_limits<std::uint64_t>::max() : spec.message.count * spec.messages;
     flow.windows.resize(spec.windows.size());
-    std::uint64_t window = spec.stages.back().granule.count * 8;
-    for (const WindowSpec& bound : spec.windows) {
-      // A window larger than the message stream's own pipeline shows within a few granules; a small one sets the period.
-      if (bound.limit.count < (std::uint64_t{8} << 20U)) window = std::max(window, bound.limit.count);
-    }
     flow.unit = 1;
     for (const StageSpec& stage : spec.stages)
       if (!stage.whole_message) flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
-    flow.rate = SteadyRate(std::max(window, flow.unit * 8), steady_tolerance);
+    flow.rate = SteadyRate(std::max(flow.unit * 8, std::min(window_over_all(spec), flow.unit * 128)), steady_tolerance);
     if (spec.messages > 1) flow.unit = spec.message.count;  // a skip must not move the ends of messages
     while (spec.messages == 1 && flow.front + 1 < spec.stages.size() && spec.stages[flow.front].whole_message) ++flow.front;
     for (const StageSpec& stage : spec.stages) {
@@ -258,11 +262,11 @@ void Engine::Impl::send(std::size_t f, std::size_t stage, std::uint64_t bytes) {
     sent(f, stage, bytes);
     return;
   }
-  const bool requests = !state.request_links.empty() && spec.request_units_per_granule > 0;
+  const bool requests = !state.request_links.empty() && spec.units_per_request > 0;
   const auto waiting = std::make_shared<int>(requests ? 2 : 1);
   start_comm(state.links, units, {f, stage, bytes, waiting, nullptr});
   if (requests)
-    start_comm(state.request_links, spec.request_units_per_granule * static_cast<double>(bytes) / spec.granule.as_double(),
+    start_comm(state.request_links, spec.units_per_request * std::ceil(static_cast<double>(bytes) / spec.request_packet.as_double()),
                {f, stage, bytes, waiting, nullptr});
 }
 

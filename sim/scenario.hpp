@@ -32,7 +32,8 @@ struct StageSpec {
   double units_per_packet = 0;               ///< added for each packet of a granule
   Bytes packet{4096};
   double units_per_granule = 0;              ///< added once a granule
-  double request_units_per_granule = 0;      ///< work of the read requests on request_resources
+  Bytes request_packet{512};                 ///< payload that one read request asks for
+  double units_per_request = 0;              ///< work of one read request on request_resources
   double limit = 0;                          ///< units per second of this flow alone in this stage; 0: none
   std::string limit_name;                    ///< what the limit is, for the report
   Duration setup;                            ///< the stage is busy so long before each granule

@@ -125,6 +125,7 @@ struct GpuModel {
   Parameter<Bandwidth> bar_write_bandwidth;
   Parameter<Bytes> posted_credit;
   Parameter<std::int64_t> copy_engines;
+  Parameter<Duration> copy_call_cost;
   Parameter<Duration> copy_launch_latency;
   Parameter<Duration> copy_completion_latency;
   Parameter<Bandwidth> copy_bandwidth;

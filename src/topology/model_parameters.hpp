@@ -91,6 +91,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("bar_write_bandwidth", model.bar_write_bandwidth);
   visit.required("posted_credit", model.posted_credit);
   visit.required("copy_engines", model.copy_engines);
+  visit.required("copy_call_cost", model.copy_call_cost);
   visit.required("copy_launch_latency", model.copy_launch_latency);
   visit.required("copy_completion_latency", model.copy_completion_latency);
   visit.required("copy_bandwidth", model.copy_bandwidth);
