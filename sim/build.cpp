@@ -63,6 +63,7 @@ class FlowBuilder {
   void add_launch(const Stage& copy);
   void add_copy(const Stage& stage, bool last);
   void add_post();
+  void post_after_copy();
   void add_cpu_copy(const Stage& stage);
   void add_nic_read(const Stage& stage);
   void add_wire(const Stage& stage);
@@ -249,7 +250,6 @@ void FlowBuilder::add_copy(const Stage& stage, bool last) {
   // The next mover waits until the CPU knows that the copy is done; the last byte is visible before that.
   const bool told = last && plan_.transfer.operation == Operation::send;
   if (!last || told) spec.latency += gpu.copy_completion_latency.value;
-  costs_.cpu_seconds += gpu.copy_completion_latency.value.seconds / chunk_.as_double();
   last_copy_ = push(std::move(spec));
 }
 
@@ -292,8 +292,21 @@ void FlowBuilder::add_post() {
     spec.latency += parts_.wire_latency() + responder.receive_latency.value;
   }
   const CpuModel& cpu = parts_.cpu(driver(nic.host, read ? plan_.to_numa : plan_.from_numa));
-  costs_.cpu_seconds += (cpu.mmio_write_latency.value.seconds + cpu.completion_poll_latency.value.seconds) / size_.as_double();
+  // One thread posts; it is busy with each message for so long.
+  spec.setup = cpu.post_cost.value;
+  if (plan_.transfer.operation == Operation::send) {
+    spec.setup += cpu.two_sided_cost.value;
+    costs_.cpu_seconds += parts_.cpu(driver(plan_.transfer.to.host, plan_.to_numa)).two_sided_cost.value.seconds / size_.as_double();
+  }
+  costs_.cpu_seconds += spec.setup.seconds / size_.as_double();
   push(std::move(spec));
+}
+
+/// A staged chunk is posted by the thread that saw its copy end.
+void FlowBuilder::post_after_copy() {
+  Duration& latency = flow_.stages.back().latency;
+  latency += doorbell(*plan_.from_nic, plan_.from_numa);
+  if (plan_.transfer.operation == Operation::send) latency += parts_.cpu(driver(plan_.transfer.from.host, plan_.from_numa)).two_sided_cost.value;
 }
 
 void FlowBuilder::add_cpu_copy(const Stage& stage) {
@@ -351,6 +364,7 @@ void FlowBuilder::add_nic_write(const Stage& stage, bool last) {
   } else if (!last || plan_.transfer.operation == Operation::send) {
     // A receiver that must act on the data (a staging copy, a posted receive) sees its completion, written behind the data.
     spec.latency = std::max(spec.latency, completion_write(stage.engine, plan_.transfer.to.host, plan_.to_numa));
+    if (plan_.transfer.operation == Operation::send) spec.latency += cpu.two_sided_cost.value;
   }
   nic_write_ = push(std::move(spec));
 }
@@ -420,7 +434,7 @@ void FlowBuilder::build() {
       case Mover::nic_read:
         // A staged transfer posts each chunk when its copy is done, so the post is part of that copy's latency.
         if (i == 0) add_post();
-        else if (!tcp()) flow_.stages.back().latency += doorbell(*plan_.from_nic, plan_.from_numa);
+        else if (!tcp()) post_after_copy();
         add_nic_read(stage);
         break;
       case Mover::wire: add_wire(stage); break;

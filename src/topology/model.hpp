@@ -84,6 +84,8 @@ struct CpuModel {
   Parameter<Bandwidth> copy_bandwidth_per_core;
   Parameter<Duration> mmio_write_latency;
   Parameter<Duration> completion_poll_latency;
+  Parameter<Duration> post_cost;
+  Parameter<Duration> two_sided_cost;
   Parameter<Duration> system_call_cost;
   Parameter<Duration> packet_cost;
   Parameter<Duration> interrupt_latency;

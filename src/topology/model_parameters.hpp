@@ -50,6 +50,8 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("copy_bandwidth_per_core", model.copy_bandwidth_per_core);
   visit.required("mmio_write_latency", model.mmio_write_latency);
   visit.required("completion_poll_latency", model.completion_poll_latency);
+  visit.required("post_cost", model.post_cost);
+  visit.required("two_sided_cost", model.two_sided_cost);
   visit.required("system_call_cost", model.system_call_cost);
   visit.required("packet_cost", model.packet_cost);
   visit.required("interrupt_latency", model.interrupt_latency);
