@@ -38,11 +38,13 @@ json::Value value_of(std::string_view field, const std::string& text) {
     return bits;
   }
   if (field == "kernel" || field == "cuda" || field == "nccl_version" || field == "nccl_net_gdr_level") return text;
+  if (field == "ports" || field == "gid_type" || field == "switches") {
+    std::int64_t integer = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
+    if (error == std::errc{} && end == text.data() + text.size()) return integer;
+  }
   if (text == "true" || text == "yes") return true;
   if (text == "false" || text == "no") return false;
-  std::int64_t integer = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
-  if (error == std::errc{} && end == text.data() + text.size() && !text.empty()) return integer;
   return text;
 }
 
@@ -76,6 +78,7 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
   json::Array* hosts = hosts_of(document);
   if (hosts == nullptr) return true;  // the reader says what is wrong
   for (json::Value& host : *hosts) {
+    if (host.as<json::Object>() == nullptr) continue;
     if (contains(software_fields, field)) {
       set_software(host, field, value);
     } else if (contains(host_fields, field)) {
@@ -116,8 +119,10 @@ void apply_setting(json::Value& document, const Setting& setting) {
   const std::string target = setting.key.substr(0, dot);
   if (target == "fabric") {
     if (!contains(fabric_fields, field)) refuse(setting, fmt::format("the fabric has no field \"{}\"", field));
+    if (document.as<json::Object>() == nullptr) return;
     if (document.find("fabric") == nullptr) document.set("fabric", json::Object{});
-    document.find("fabric")->set(field, value);
+    json::Value* fabric = document.find("fabric");
+    if (fabric->as<json::Object>() != nullptr) fabric->set(field, value);
     return;
   }
   const auto slash = target.find('/');
@@ -125,7 +130,7 @@ void apply_setting(json::Value& document, const Setting& setting) {
   json::Array* hosts = hosts_of(document);
   if (hosts == nullptr) return;
   for (json::Value& host : *hosts) {
-    if (string_member(host, "name") != host_name) continue;
+    if (host.as<json::Object>() == nullptr || string_member(host, "name") != host_name) continue;
     if (slash == std::string::npos) {
       if (contains(software_fields, field)) set_software(host, field, value);
       else host.set(field, value);
@@ -133,7 +138,7 @@ void apply_setting(json::Value& document, const Setting& setting) {
     }
     if (json::Array* devices = devices_of(host))
       for (json::Value& device : *devices)
-        if (string_member(device, "name") == std::string_view(target).substr(slash + 1)) {
+        if (device.as<json::Object>() != nullptr && string_member(device, "name") == std::string_view(target).substr(slash + 1)) {
           device.set(field, value);
           return;
         }
