@@ -31,12 +31,12 @@ class Builder {
   bool number_integer(number_integer_t i) { return add(Value(static_cast<std::int64_t>(i))); }
   bool number_unsigned(number_unsigned_t i) {
     if (i > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max()))
-      return fail(fmt::format("the integer {} is too large", i));
+      return fail_here(fmt::format("the integer {} is too large", i));
     return add(Value(static_cast<std::int64_t>(i)));
   }
   bool number_float(number_float_t d, const string_t& text) {
     // nlohmann makes a floating-point number of an integer beyond 64 bits.
-    if (text.find_first_of(".eE") == string_t::npos) return fail(fmt::format("the integer {} is too large", printable(text)));
+    if (text.find_first_of(".eE") == string_t::npos) return fail_here(fmt::format("the integer {} is too large", printable(text)));
     return add(Value(static_cast<double>(d)));
   }
   bool string(string_t& s) { return add(Value(std::move(s))); }
@@ -48,8 +48,9 @@ class Builder {
 
   bool key(string_t& name) {
     check(stack_.back().value.as<Object>() != nullptr, "a key outside an object");
+    stack_.back().key.clear();
     if (!stack_.back().names.insert(name).second)
-      return fail(fmt::format("the name \"{}\" stands twice in one object; it must be unique", printable(name)));
+      return fail_here(fmt::format("the name \"{}\" stands twice in one object; it must be unique", printable(name)));
     stack_.back().key = std::move(name);
     return true;
   }
@@ -79,8 +80,17 @@ class Builder {
     error_ = std::move(text);
     return false;
   }
+  /// The same with the place that the parser has come to, as "/hosts/0/devices/3".
+  bool fail_here(std::string_view text) {
+    std::string path;
+    for (const Level& level : stack_) {
+      if (const auto* array = level.value.as<Array>()) path += fmt::format("/{}", array->size());
+      else if (!level.key.empty()) path += "/" + level.key;
+    }
+    return fail(fmt::format("at {}: {}", path.empty() ? "/" : printable(path, 200), text));
+  }
   bool open(Value value) {
-    if (stack_.size() >= max_depth) return fail(fmt::format("nested deeper than {} levels", max_depth));
+    if (stack_.size() >= max_depth) return fail_here(fmt::format("nested deeper than {} levels", max_depth));
     stack_.push_back({std::move(value), {}, {}});
     return true;
   }

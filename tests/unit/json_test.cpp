@@ -38,14 +38,17 @@ TEST(Json, ParsesEveryKind) {
 
 TEST(Json, RefusesAndSaysWhere) {
   EXPECT_EQ(parse_error(""), "f.json: at line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal");
-  EXPECT_EQ(parse_error("{\"a\": 1, \"b\": 2, \"a\": 3}"), "f.json: the name \"a\" stands twice in one object; it must be unique");
-  EXPECT_EQ(parse_error("18446744073709551615"), "f.json: the integer 18446744073709551615 is too large");
-  EXPECT_EQ(parse_error("9223372036854775808"), "f.json: the integer 9223372036854775808 is too large");
-  EXPECT_EQ(parse_error("-99999999999999999999"), "f.json: the integer -99999999999999999999 is too large");
+  EXPECT_EQ(parse_error("{\"a\": 1, \"b\": 2, \"a\": 3}"), "f.json: at /: the name \"a\" stands twice in one object; it must be unique");
+  EXPECT_EQ(parse_error("18446744073709551615"), "f.json: at /: the integer 18446744073709551615 is too large");
+  EXPECT_EQ(parse_error("9223372036854775808"), "f.json: at /: the integer 9223372036854775808 is too large");
+  EXPECT_EQ(parse_error("-99999999999999999999"), "f.json: at /: the integer -99999999999999999999 is too large");
   EXPECT_EQ(parse_error("1e999"), "f.json: number overflow parsing '1e999'");
   EXPECT_EQ(parse_error("[1] x"), "f.json: at line 1, column 5: syntax error while parsing value - invalid literal; last read: '1] x'; expected end of input");
+  std::string zeros;
+  for (int i = 0; i < 64; ++i) zeros += "/0";
+  EXPECT_EQ(parse_error(R"({"a": [1, {"b": 2, "c": {"d": 1, "d": 2}}]})"), "f.json: at /a/1/c: the name \"d\" stands twice in one object; it must be unique");
   EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "no error");
-  EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')), "f.json: nested deeper than 64 levels");
+  EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')), "f.json: at " + zeros + ": nested deeper than 64 levels");
   for (const char* text : {"NaN", "[1,]", "{a: 1}", "'a'", "01", "\"\x01\"", "\"\\ud800\"", "/*c*/ 1", "{\"a\" 1}", "\"\xff\""}) {
     const std::string error = parse_error(text);
     EXPECT_TRUE(error.starts_with("f.json: at line 1, column ")) << error;
