@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace gdr {
 
@@ -11,5 +12,8 @@ class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What was found, fit for a message of one line: control characters as \xNN, cut after `limit` bytes with "..." behind.
+std::string printable(std::string_view text, std::size_t limit = 60);
 
 }  // namespace gdr

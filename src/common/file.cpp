@@ -46,7 +46,9 @@ void write_file(const std::string& path, std::string_view content) {
   }
   std::error_code error;
   const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  const std::string target = special ? path : path + ".part";
+  // A link stays a link: what it points to is replaced.
+  const std::string real = std::filesystem::is_symlink(path, error) ? std::filesystem::weakly_canonical(path, error).string() : path;
+  const std::string target = special ? path : real + ".part";
   errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
   if (!out) fail(path, "write it");
@@ -59,8 +61,11 @@ void write_file(const std::string& path, std::string_view content) {
     fail(path, "write it");
   }
   if (special) return;
-  std::filesystem::rename(target, path, error);
-  if (error) throw InputError(fmt::format("{}: cannot write it: {}", path, error.message()));
+  std::filesystem::rename(target, real, error);
+  if (!error) return;
+  const std::string reason = error.message();
+  std::filesystem::remove(target, error);
+  throw InputError(fmt::format("{}: cannot write it: {}", path, reason));
 }
 
 }  // namespace gdr

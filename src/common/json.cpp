@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "common/check.hpp"
 #include "common/error.hpp"
@@ -30,10 +31,14 @@ class Builder {
   bool number_integer(number_integer_t i) { return add(Value(static_cast<std::int64_t>(i))); }
   bool number_unsigned(number_unsigned_t i) {
     if (i > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max()))
-      return fail(fmt::format("the integer {} is too large", i));
+      return fail_here(fmt::format("the integer {} is too large", i));
     return add(Value(static_cast<std::int64_t>(i)));
   }
-  bool number_float(number_float_t d, const string_t& /*text*/) { return add(Value(static_cast<double>(d))); }
+  bool number_float(number_float_t d, const string_t& text) {
+    // nlohmann makes a floating-point number of an integer beyond 64 bits.
+    if (text.find_first_of(".eE") == string_t::npos) return fail_here(fmt::format("the integer {} is too large", printable(text)));
+    return add(Value(static_cast<double>(d)));
+  }
   bool string(string_t& s) { return add(Value(std::move(s))); }
   bool binary(binary_t& /*bytes*/) { return fail("binary data"); }
   bool start_object(std::size_t /*size*/) { return open(Value(Object{})); }
@@ -42,10 +47,10 @@ class Builder {
   bool end_array() { return close(); }
 
   bool key(string_t& name) {
-    auto* object = stack_.back().value.as<Object>();
-    check(object != nullptr, "a key outside an object");
-    for (const auto& [existing, value] : *object)
-      if (existing == name) return fail(fmt::format("the name \"{}\" stands twice in one object; it must be unique", name));
+    check(stack_.back().value.as<Object>() != nullptr, "a key outside an object");
+    stack_.back().key.clear();
+    if (!stack_.back().names.insert(name).second)
+      return fail_here(fmt::format("the name \"{}\" stands twice in one object; it must be unique", printable(name)));
     stack_.back().key = std::move(name);
     return true;
   }
@@ -55,9 +60,10 @@ class Builder {
     // Drop nlohmann's "[json.exception.parse_error.101] parse error " prefix: what follows names line and column.
     if (const auto end = text.find("] "); end != std::string::npos) text.erase(0, end + 2);
     if (text.starts_with("parse error ")) text.erase(0, std::string_view("parse error ").size());
+    // The token may be anything: not UTF-8, a whole file.
     for (char& c : text)
-      if (static_cast<unsigned char>(c) < ' ') c = ' ';
-    return fail(text);
+      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+    return fail(printable(text, 300));
   }
 
   [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
@@ -67,15 +73,25 @@ class Builder {
   struct Level {
     Value value;
     std::string key;
+    std::set<std::string> names;  ///< of an object's members: a linear search would take a large object's size squared
   };
 
   bool fail(std::string text) {
     error_ = std::move(text);
     return false;
   }
+  /// The same with the place that the parser has come to, as "/hosts/0/devices/3".
+  bool fail_here(std::string_view text) {
+    std::string path;
+    for (const Level& level : stack_) {
+      if (const auto* array = level.value.as<Array>()) path += fmt::format("/{}", array->size());
+      else if (!level.key.empty()) path += "/" + level.key;
+    }
+    return fail(fmt::format("at {}: {}", path.empty() ? "/" : printable(path, 200), text));
+  }
   bool open(Value value) {
-    if (stack_.size() >= max_depth) return fail(fmt::format("nested deeper than {} levels", max_depth));
-    stack_.push_back({std::move(value), {}});
+    if (stack_.size() >= max_depth) return fail_here(fmt::format("nested deeper than {} levels", max_depth));
+    stack_.push_back({std::move(value), {}, {}});
     return true;
   }
   bool close() {
@@ -106,7 +122,9 @@ std::string quote(std::string_view text) {
 std::string number(double d) {
   if (!std::isfinite(d)) return "null";
   // Enough digits for any figure we print, few enough that 0.1 stays 0.1.
-  return fmt::format("{:.10g}", d);
+  std::string text = fmt::format("{:.10g}", d);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that it is read back as what it is
+  return text;
 }
 
 struct Writer {

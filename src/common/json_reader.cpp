@@ -9,25 +9,20 @@
 #include "common/error.hpp"
 
 namespace gdr::json {
-namespace {
-
 std::string describe(const Value& value) {
   if (value.is_null()) return "null";
-  if (const auto* text = value.as<std::string>()) return fmt::format("\"{}\"", text->substr(0, 60));
+  if (const auto* text = value.as<std::string>()) return fmt::format("\"{}\"", printable(*text));
   if (value.as<Array>() != nullptr) return "an array";
   if (value.as<Object>() != nullptr) return "an object";
-  std::string text = dump(value);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  const std::string text = dump(value);
+  return text.substr(0, text.find('\n'));
 }
-
-}  // namespace
 
 Node::Node(const Value& value, std::string file, std::string path)
     : value_(&value), file_(std::move(file)), path_(std::move(path)) {}
 
 void Node::fail(std::string_view problem) const {
-  throw InputError(fmt::format("{}: at {}: {}", file_, path_.empty() ? "/" : path_, problem));
+  throw InputError(fmt::format("{}: at {}: {}", file_, path_.empty() ? "/" : printable(path_, 200), printable(problem, 2000)));
 }
 
 void Node::fail(std::string_view found, std::string_view allowed) const {
@@ -132,7 +127,7 @@ void ObjectReader::expect_format() {
 void ObjectReader::finish() const {
   for (const auto& [name, value] : *object_)
     if (std::find(known_.begin(), known_.end(), name) == known_.end())
-      node_.fail(fmt::format("unknown member \"{}\"", name.substr(0, 60)), fmt::format("{}", fmt::join(known_, ", ")));
+      node_.fail(fmt::format("unknown member \"{}\"", printable(name)), fmt::format("{}", fmt::join(known_, ", ")));
 }
 
 }  // namespace gdr::json

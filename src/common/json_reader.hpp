@@ -13,6 +13,9 @@
 
 namespace gdr::json {
 
+/// A value as error messages call it: its text where that is short, else "an array", "an object".
+std::string describe(const Value& value);
+
 /// A place in a JSON document: the value, the file it came from and its path ("/hosts/0/devices/3/link").
 /// Strict reading: every accessor throws InputError "FILE: at PATH: found ..., allowed ..." on anything unexpected.
 class Node {

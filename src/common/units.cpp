@@ -53,7 +53,7 @@ constexpr Dimension bandwidth_dimension{"a bandwidth", "B/s, kB/s, MB/s, GB/s, T
 constexpr Dimension duration_dimension{"a time", "ps, ns, us, ms, s, min, h, d"};
 
 [[noreturn]] void fail(std::string_view text, const Dimension& dimension, std::string_view problem) {
-  throw InputError(fmt::format("\"{}\" is not {}: {}; write a number and one of {}", text.substr(0, 60), dimension.what, problem,
+  throw InputError(fmt::format("\"{}\" is not {}: {}; write a number and one of {}", printable(text), dimension.what, problem,
                                dimension.allowed));
 }
 
@@ -92,7 +92,7 @@ double parse_number_with_unit(std::string_view whole, const Dimension& dimension
     fail(whole, dimension, "the unit is missing");
   }
   const std::optional<double> scale = factor(unit);
-  if (!scale) fail(whole, dimension, fmt::format("unknown unit \"{}\"", unit.substr(0, 20)));
+  if (!scale) fail(whole, dimension, fmt::format("unknown unit \"{}\"", printable(unit, 20)));
   const double value = number * *scale;
   if (!std::isfinite(value)) fail(whole, dimension, "the number is out of range");
   return value;
@@ -113,7 +113,26 @@ std::string shortest(double value, std::span<const Unit> units, std::string_view
 
 }  // namespace
 
+namespace {
+
+/// Whole numbers of whole units, which a double would round above 2^53. Everything else is left to the general parser.
+std::optional<Bytes> exact_bytes(std::string_view whole) {
+  const std::string_view text = trim(whole);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  const std::optional<double> factor = factor_of(byte_units, trim(text.substr(static_cast<std::size_t>(end - text.data()))));
+  if (!factor || *factor < 1 || *factor != std::floor(*factor)) return std::nullopt;
+  const auto scale = static_cast<std::uint64_t>(*factor);
+  constexpr std::uint64_t limit = std::uint64_t{1} << 63U;
+  if (number >= limit / scale) return std::nullopt;
+  return Bytes{number * scale};
+}
+
+}  // namespace
+
 Bytes parse_bytes(std::string_view text) {
+  if (const auto bytes = exact_bytes(text)) return *bytes;
   const double value =
       parse_number_with_unit(text, bytes_dimension, [](std::string_view name) { return factor_of(byte_units, name); });
   if (value != std::floor(value)) fail(text, bytes_dimension, "it is not a whole number of bytes");

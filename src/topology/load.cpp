@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/json_reader.hpp"
+#include "topology/model_rules.hpp"
 #include "topology/settings.hpp"
 #include "topology/topology_json.hpp"
 
@@ -37,10 +38,7 @@ Bytes read_power_of_two(const Node& node, std::uint64_t low, std::uint64_t high)
 
 std::string read_hex_pair(const Node& node) {
   const std::string text = node.string();
-  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  bool good = text.size() == 9 && text[4] == ':';
-  for (std::size_t i = 0; good && i < text.size(); ++i) good = i == 4 || hex(text[i]);
-  if (!good) node.fail(fmt::format("\"{}\"", text.substr(0, 40)), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
+  if (!is_pci_id(text)) node.fail(fmt::format("\"{}\"", printable(text, 40)), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
   return text;
 }
 
@@ -55,7 +53,7 @@ std::string read_address(const Node& node) {
     else if (i == domain + 6) good = text[i] == '.';
     else good = hex(text[i]);
   }
-  if (!good) node.fail(fmt::format("\"{}\"", text.substr(0, 40)), "domain:bus:device.function in lower-case hexadecimal, as in \"0000:3b:00.0\"");
+  if (!good) node.fail(fmt::format("\"{}\"", printable(text, 40)), "domain:bus:device.function in lower-case hexadecimal, as in \"0000:3b:00.0\"");
   return text;
 }
 
@@ -128,7 +126,7 @@ Software read_software(const Node& node) {
     const auto n = object.optional(name);
     if (!n) return {};
     const std::string text = n->string();
-    if (text.empty() || text[0] < '0' || text[0] > '9') n->fail(fmt::format("\"{}\"", text.substr(0, 40)), "a version such as \"5.15\"");
+    if (text.empty() || text[0] < '0' || text[0] > '9') n->fail(fmt::format("\"{}\"", printable(text, 40)), "a version such as \"5.15\"");
     return text;
   };
   software.kernel = version("kernel");
@@ -192,8 +190,12 @@ void check_tree(const Host& host, const std::vector<Node>& nodes) {
 }
 
 void check_nvlinks(const Host& host, const std::vector<Node>& nodes) {
+  std::set<std::pair<std::string, std::string>> pairs;
   for (std::size_t i = 0; i < host.nvlinks.size(); ++i) {
     const NvLink& link = host.nvlinks[i];
+    if (link.from == link.to) nodes[i].fail(fmt::format("an NVLink from \"{}\" to itself", link.from));
+    if (!link.to.empty() && !pairs.insert(std::minmax(link.from, link.to)).second)
+      nodes[i].fail(fmt::format("the pair {}, {} is listed twice; list it once, with \"count\" links", link.from, link.to));
     const auto from = device_index(host, link.from);
     if (!from || host.devices[*from].kind != DeviceKind::gpu)
       ObjectReader(nodes[i]).required("from").fail(fmt::format("\"{}\"", link.from), "a GPU of this host");
@@ -232,7 +234,10 @@ Host read_host(const Node& node) {
     if (!socket_index(host, added.socket)) socket.fail(fmt::format("\"{}\"", added.socket), "the name of one of this host's sockets");
   }
   if (host.numa_nodes.empty()) node.fail("\"numa_nodes\" is empty; a host has at least one");
-  const std::vector<Node> devices = object.required("devices").array();
+  const Node device_list = object.required("devices");
+  const std::vector<Node> devices = device_list.array();
+  // Checking the tree takes the number of devices squared; no host comes near this.
+  if (devices.size() > 4096) device_list.fail(fmt::format("{} devices", devices.size()), "up to 4096");
   for (const Node& item : devices) {
     host.devices.push_back(read_device(item));
     names.add(host.devices.back().name, item);
@@ -266,11 +271,25 @@ Staging read_staging(const Node& node) {
   return staging;
 }
 
+/// The only host of a server file. The file is checked as a whole, so that an error names it and not the cluster's.
+json::Value read_server(const Node& server, const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) server.fail(fmt::format("there is no file {}", path.string()));
+  json::Value file = json::parse_file(path.string());
+  const auto* hosts = file.find("hosts");
+  const auto* list = hosts != nullptr ? hosts->as<json::Array>() : nullptr;
+  if (list == nullptr || list->size() != 1) server.fail(fmt::format("{} must have exactly one host", path.string()));
+  json::Value host = list->front();
+  if (host.find("server") != nullptr) server.fail(fmt::format("{} refers to a server itself; only one level is allowed", path.string()));
+  (void)read_topology(std::move(file), path.string(), "");
+  return host;
+}
+
 /// A host given as {"name": "h1", "server": "FILE"} becomes the host of that file under its new name.
 void put_in_servers(json::Value& document, const std::string& name, const std::string& folder) {
   auto* hosts_value = document.find("hosts");
   auto* hosts = hosts_value != nullptr ? hosts_value->as<json::Array>() : nullptr;
   if (hosts == nullptr) return;  // the reader says what is wrong
+  std::map<std::string, json::Value> servers;
   for (std::size_t i = 0; i < hosts->size(); ++i) {
     json::Value& host = (*hosts)[i];
     if (host.find("server") == nullptr) continue;
@@ -280,14 +299,9 @@ void put_in_servers(json::Value& document, const std::string& name, const std::s
     const Node server = object.required("server");
     object.finish();
     const std::filesystem::path path = std::filesystem::path(folder) / server.string();
-    if (!std::filesystem::exists(path)) server.fail(fmt::format("there is no file {}", path.string()));
-    const json::Value file = json::parse_file(path.string());
-    const auto* server_hosts = file.find("hosts");
-    const auto* list = server_hosts != nullptr ? server_hosts->as<json::Array>() : nullptr;
-    if (list == nullptr || list->size() != 1 || list->front().as<json::Object>() == nullptr)
-      server.fail(fmt::format("{} must have exactly one host", path.string()));
-    if (list->front().find("server") != nullptr) server.fail(fmt::format("{} refers to a server itself; only one level is allowed", path.string()));
-    json::Value copy = list->front();
+    auto found = servers.find(path.string());
+    if (found == servers.end()) found = servers.emplace(path.string(), read_server(server, path)).first;
+    json::Value copy = found->second;
     copy.set("name", host_name);
     host = std::move(copy);
   }

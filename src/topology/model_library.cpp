@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/json_reader.hpp"
 #include "topology/model_parameters.hpp"
+#include "topology/model_rules.hpp"
 
 namespace gdr {
 namespace {
@@ -27,14 +28,6 @@ T read_quantity(const json::Node& node) {
   if constexpr (std::is_same_v<T, std::string>) return node.string();
 }
 
-/// Quantities by which code divides; zero would be no component.
-template <typename T>
-bool is_zero(const T& value) {
-  if constexpr (std::is_same_v<T, Bytes>) return value.count == 0;
-  if constexpr (std::is_same_v<T, Bandwidth>) return value.bytes_per_second == 0;
-  return false;
-}
-
 class ParameterReader {
  public:
   ParameterReader(json::ObjectReader& object, const Sources& sources, std::map<std::string, bool>& used)
@@ -42,24 +35,27 @@ class ParameterReader {
 
   template <typename T>
   void required(const char* name, Parameter<T>& parameter) {
-    read(object_.required(name), parameter);
+    read(object_.required(name), name, parameter);
   }
   template <typename T>
   void optional(const char* name, std::optional<Parameter<T>>& parameter) {
-    if (const auto node = object_.optional(name)) read(*node, parameter.emplace());
+    if (const auto node = object_.optional(name)) read(*node, name, parameter.emplace());
   }
 
  private:
   template <typename T>
-  void read(const json::Node& node, Parameter<T>& parameter) {
+  static T read_value(const json::Node& node, const char* name) {
+    T value = read_quantity<T>(node);
+    if (const std::string allowed = allowed_instead(name, value); !allowed.empty()) node.fail(json::describe(node.value()), allowed);
+    return value;
+  }
+
+  template <typename T>
+  void read(const json::Node& node, const char* name, Parameter<T>& parameter) {
     json::ObjectReader object(node);
-    const json::Node value = object.required("value");
-    parameter.value = read_quantity<T>(value);
-    const bool may_be_zero = node.path().ends_with("/inline_threshold") || node.path().ends_with("/tlp_framing");
-    if (is_zero(parameter.value) && !may_be_zero)
-      value.fail("0", "more than 0");
-    if (const auto low = object.optional("low")) parameter.low = read_quantity<T>(*low);
-    if (const auto high = object.optional("high")) parameter.high = read_quantity<T>(*high);
+    parameter.value = read_value<T>(object.required("value"), name);
+    if (const auto low = object.optional("low")) parameter.low = read_value<T>(*low, name);
+    if (const auto high = object.optional("high")) parameter.high = read_value<T>(*high, name);
     if (parameter.low && *parameter.low > parameter.value) node.fail("\"low\" is above \"value\"");
     if (parameter.high && *parameter.high < parameter.value) node.fail("\"high\" is below \"value\"");
     if (const auto note = object.optional("note")) (void)note->string();
@@ -86,6 +82,15 @@ class ParameterReader {
   std::map<std::string, bool>& used_;
 };
 
+std::vector<std::string> read_pci_ids(const json::Node& list) {
+  std::vector<std::string> ids;
+  for (const json::Node& node : list.array()) {
+    ids.push_back(node.string());
+    if (!is_pci_id(ids.back())) node.fail(json::describe(node.value()), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
+  }
+  return ids;
+}
+
 void read_kind_members(json::ObjectReader& object, CpuModel& model) {
   model.pcie_generation = static_cast<int>(object.required("pcie_generation").integer(1, 6));
   model.pcie_lanes = static_cast<int>(object.required("pcie_lanes").integer(1, 1024));
@@ -101,7 +106,7 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
       cpuid.models.push_back(static_cast<int>(number.integer(0, 4095)));
     identity.finish();
   }
-  for (const json::Node& id : object.required("host_bridge_ids").array()) model.host_bridge_ids.push_back(id.string());
+  model.host_bridge_ids = read_pci_ids(object.required("host_bridge_ids"));
 }
 
 template <typename Model>
@@ -130,8 +135,7 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   if (model.header.name != name)
     name_node.fail(fmt::format("\"{}\"", model.header.name), fmt::format("\"{}\", as the file name says", name));
   model.header.title = object.required("title").string();
-  if (const auto ids = object.optional("pci_ids"))
-    for (const json::Node& id : ids->array()) model.header.pci_ids.push_back(id.string());
+  if (const auto ids = object.optional("pci_ids")) model.header.pci_ids = read_pci_ids(*ids);
   if (const auto note = object.optional("note")) (void)note->string();
 
   Sources sources;
@@ -144,6 +148,7 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   visit_parameters(model, ParameterReader(parameters, sources, used));
   parameters.finish();
   object.finish();
+  if (const std::string problem = missing_in(model); !problem.empty()) object.node().fail(problem);
   for (const auto& [key, text] : sources)
     if (!used.contains(key)) object.node().fail(fmt::format("the source \"{}\" is used by no parameter", key));
   return model;

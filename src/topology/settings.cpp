@@ -39,11 +39,13 @@ json::Value value_of(std::string_view field, const std::string& text) {
     return bits;
   }
   if (field == "kernel" || field == "cuda" || field == "nccl_version" || field == "nccl_net_gdr_level") return text;
+  if (field == "ports" || field == "gid_type" || field == "switches") {
+    std::int64_t integer = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
+    if (error == std::errc{} && end == text.data() + text.size()) return integer;
+  }
   if (text == "true" || text == "yes") return true;
   if (text == "false" || text == "no") return false;
-  std::int64_t integer = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
-  if (error == std::errc{} && end == text.data() + text.size() && !text.empty()) return integer;
   return text;
 }
 
@@ -77,6 +79,7 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
   json::Array* hosts = hosts_of(document);
   if (hosts == nullptr) return true;  // the reader says what is wrong
   for (json::Value& host : *hosts) {
+    if (host.as<json::Object>() == nullptr) continue;
     if (contains(software_fields, field)) {
       set_software(host, field, value);
     } else if (contains(host_fields, field)) {
@@ -118,8 +121,10 @@ void apply_setting(json::Value& document, const Setting& setting) {
   if (target == "fabric" || target == "staging") {
     const bool known = target == "fabric" ? contains(fabric_fields, field) : contains(staging_fields, field);
     if (!known) refuse(setting, fmt::format("{} has no field \"{}\"", target, field));
+    if (document.as<json::Object>() == nullptr) return;
     if (document.find(target) == nullptr) document.set(target, json::Object{});
-    document.find(target)->set(field, value);
+    json::Value* object = document.find(target);
+    if (object->as<json::Object>() != nullptr) object->set(field, value);
     return;
   }
   const auto slash = target.find('/');
@@ -127,7 +132,7 @@ void apply_setting(json::Value& document, const Setting& setting) {
   json::Array* hosts = hosts_of(document);
   if (hosts == nullptr) return;
   for (json::Value& host : *hosts) {
-    if (string_member(host, "name") != host_name) continue;
+    if (host.as<json::Object>() == nullptr || string_member(host, "name") != host_name) continue;
     if (slash == std::string::npos) {
       if (contains(software_fields, field)) set_software(host, field, value);
       else host.set(field, value);
@@ -135,7 +140,7 @@ void apply_setting(json::Value& document, const Setting& setting) {
     }
     if (json::Array* devices = devices_of(host))
       for (json::Value& device : *devices)
-        if (string_member(device, "name") == std::string_view(target).substr(slash + 1)) {
+        if (device.as<json::Object>() != nullptr && string_member(device, "name") == std::string_view(target).substr(slash + 1)) {
           device.set(field, value);
           return;
         }
