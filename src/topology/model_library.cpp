@@ -202,16 +202,32 @@ const NvmeModel& ModelLibrary::nvme(const std::string& name) const { return look
 const NvlinkModel& ModelLibrary::nvlink(const std::string& name) const { return look_up(*this, cache_->nvlink, "nvlink", name); }
 const FabricModel& ModelLibrary::fabric(const std::string& name) const { return look_up(*this, cache_->fabric, "fabric", name); }
 
+namespace {
+
+/// share/gdr beside the folder of the running program: an installed tool takes its own data, wherever it was moved.
+std::string data_beside_program() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string() : (program.parent_path() / GDR_RELATIVE_DATA_DIR).lexically_normal().string();
+}
+
+}  // namespace
+
 std::string data_folder() {
+  const auto holds_models = [](const std::string& folder) {
+    std::error_code error;
+    return !folder.empty() && std::filesystem::is_directory(folder + "/models", error);
+  };
   if (const char* chosen = std::getenv("GDR_DATA_DIR"); chosen != nullptr && *chosen != '\0') {
-    if (!std::filesystem::is_directory(std::string(chosen) + "/models"))
+    if (!holds_models(chosen))
       throw InputError(fmt::format("GDR_DATA_DIR={} holds no folder models/; set it to the folder that has models/ and topologies/", chosen));
     return chosen;
   }
-  for (const std::string& folder : {std::string(GDR_SOURCE_DATA_DIR), std::string(GDR_INSTALL_DATA_DIR)})
-    if (std::filesystem::is_directory(folder + "/models")) return folder;
-  throw InputError(fmt::format("the model files are in neither {} nor {}; set GDR_DATA_DIR to the folder that has models/ and topologies/",
-                               GDR_SOURCE_DATA_DIR, GDR_INSTALL_DATA_DIR));
+  const std::array<std::string, 3> folders{data_beside_program(), GDR_SOURCE_DATA_DIR, GDR_INSTALL_DATA_DIR};
+  for (const std::string& folder : folders)
+    if (holds_models(folder)) return folder;
+  throw InputError(fmt::format("the model files are in none of {}; set GDR_DATA_DIR to the folder that has models/ and topologies/",
+                               fmt::join(folders, ", ")));
 }
 
 }  // namespace gdr

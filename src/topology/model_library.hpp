@@ -38,8 +38,9 @@ class ModelLibrary {
   std::unique_ptr<Cache> cache_;
 };
 
-/// The folder that holds models/ and topologies/: $GDR_DATA_DIR, else the source tree the tool was built in when it is
-/// still there, else the installed share/gdr. Throws InputError when none exists.
+/// The folder that holds models/ and topologies/: $GDR_DATA_DIR, else ../share/gdr beside the running program's folder (an
+/// installed tool), else the source tree the library was built in, else share/gdr where it was to be installed.
+/// Throws InputError when none exists.
 std::string data_folder();
 
 }  // namespace gdr

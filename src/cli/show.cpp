@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/show_dot.hpp"
+#include "cli/show_text.hpp"
+#include "common/file.hpp"
+#include "topology/topology_json.hpp"
+
+namespace gdr::cli {
+namespace {
+
+struct Options {
+  std::string topology;
+  std::vector<std::string> settings;
+  std::string format = "text";
+  std::string output = "-";
+};
+
+void run(const Options& options) {
+  std::vector<Setting> settings;
+  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const Topology topology = load_topology(options.topology, settings);
+  write_file(options.output, options.format == "dot" ? show_dot(topology) : show_text(topology));
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Context& /*context*/) {
+  CLI::App* command = app.add_subcommand("show", "Print a topology as a tree, or as a picture for Graphviz");
+  auto options = std::make_shared<Options>();
+  command->add_option("topology", options->topology, "topology file")->required();
+  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in h0/nic0.link=gen4x8")->allow_extra_args(false);
+  command->add_option("--format", options->format, "text or dot")->check(CLI::IsMember({"text", "dot"}))->capture_default_str();
+  command->add_option("-o,--output", options->output, "file to write; - is standard output")->capture_default_str();
+  command->footer(
+      "Example:\n"
+      "  gdr show topologies/servers/dgx-a100.json --set acs=on\n"
+      "  gdr show topologies/servers/dgx-a100.json --format dot | dot -Tpng -o dgx-a100.png");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace gdr::cli
