@@ -61,7 +61,8 @@ bool has_c2c(const Host& host, const Device& gpu) {
 
 bool is_virtual_switch(const ModelLibrary& models, const Host& host, const Device& device) {
   if (device.kind != DeviceKind::pci_switch) return false;
-  return switch_model(models, device).is_virtual.value || (host.virtual_machine.value_or(false) && device.model.empty());
+  const bool qemu_link = device.link && device.link->generation == 1;  // QEMU's bridges say 2.5 GT/s x1
+  return switch_model(models, device).is_virtual.value || (host.virtual_machine.value_or(false) && device.model.empty() && qemu_link);
 }
 
 Bytes max_payload_of(const ModelLibrary& models, const Device& device) {

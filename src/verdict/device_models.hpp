@@ -22,7 +22,7 @@ const CpuModel* cpu_of(const Graph& graph, const ModelLibrary& models, DeviceId 
 bool is_amd_gpu(const ModelLibrary& models, const Device& gpu);
 /// A GPU that is joined to a NUMA node by NVLink-C2C.
 bool has_c2c(const Host& host, const Device& gpu);
-/// A switch that software shows (QEMU's bridges): its model says so, or it is an unnamed switch of a virtual machine.
+/// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a virtual machine and at 2.5 GT/s.
 bool is_virtual_switch(const ModelLibrary& models, const Host& host, const Device& device);
 
 Bytes max_payload_of(const ModelLibrary& models, const Device& device);

@@ -53,6 +53,28 @@ GroupKey group_key(const Statement& statement, const std::vector<JudgedPair>& pa
           pair ? pairs[statement.pair].context.kind : PairKind::gpu_nic, note.place.above, note.place.bits};
 }
 
+/// A name's letters and its number at the end, -1 without one.
+std::pair<std::string, long> numbered(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == name.size() || name.size() - digits > 6) return {name, -1};
+  return {name.substr(0, digits), std::stol(name.substr(digits))};
+}
+
+/// "gpu0-gpu3, gpu6": three and more in a row are drawn together.
+std::string names_text(const std::vector<std::string>& names, const std::string& prefix = "") {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < names.size();) {
+    const auto [letters, number] = numbered(names[i]);
+    std::size_t end = i + 1;
+    while (number >= 0 && end < names.size() && numbered(names[end]) == std::pair(letters, number + static_cast<long>(end - i))) ++end;
+    const bool run = end - i > 2;
+    if (!run) end = i + 1;
+    parts.push_back(run ? fmt::format("{0}{1}-{2}", prefix, names[i], names[end - 1]) : prefix + names[i]);
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 /// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0": GPUs with the same partners stand together.
 std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
   std::vector<std::string> order;
@@ -71,7 +93,7 @@ std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict&
     for (const std::string& other : order)
       if (partners[other] == partners[from]) alike.push_back(other);
     done.insert(alike.begin(), alike.end());
-    parts.push_back(fmt::format("{} with {}", fmt::join(alike, ", "), fmt::join(partners[from], ", ")));
+    parts.push_back(fmt::format("{} with {}", names_text(alike), names_text(partners[from])));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -79,8 +101,8 @@ std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict&
 std::string ports_text(const FindingGroup& group, const std::string& host) {
   const Place& first = group.places.front();
   std::vector<std::string> devices;
-  for (const Place& place : group.places) devices.push_back(host + "/" + place.device);
-  std::string text = fmt::format("{}/{} {} port{} of {}", host, first.above, first.root ? "root" : "downstream", devices.size() > 1 ? "s" : "", fmt::join(devices, ", "));
+  for (const Place& place : group.places) devices.push_back(place.device);
+  std::string text = fmt::format("{}/{} {} port{} of {}", host, first.above, first.root ? "root" : "downstream", devices.size() > 1 ? "s" : "", names_text(devices, host + "/"));
   if (!first.bits.empty()) text += fmt::format(", bit{} {}", first.bits.find('+') != std::string::npos ? "s" : "", first.bits);
   return text;
 }
@@ -120,8 +142,8 @@ std::string where_text(const FindingGroup& group, const HostVerdict& verdict, co
   if (group.places.front().kind == Place::Kind::host) return host;
   if (group.places.front().kind == Place::Kind::port) return ports_text(group, host);
   std::vector<std::string> devices;
-  for (const Place& place : group.places) devices.push_back(host + "/" + place.device);
-  return fmt::format("{}", fmt::join(devices, ", "));
+  for (const Place& place : group.places) devices.push_back(place.device);
+  return names_text(devices, host + "/");
 }
 
 }  // namespace gdr

@@ -17,7 +17,7 @@ PairRoute route_of(const PairContext& pair) {
   return sockets ? PairRoute::socket_link : PairRoute::host_bridge;
 }
 
-/// A real switch shows in a guest only when the file names its model; what meets elsewhere may meet anywhere on the real machine.
+/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at the CPU may meet elsewhere in truth.
 bool hidden(const PairContext& pair) {
   const Device* turn = pair.ways.parts_at_switch ? pair.graph->device_at(pair.ways.turn) : nullptr;
   if (turn != nullptr) return is_virtual_switch(*pair.models, pair.host(), *turn);

@@ -63,6 +63,7 @@ std::optional<bool> dma_buf_possible(const PairContext& pair) {
 
 void software_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.kind != PairKind::gpu_nic || is_amd_gpu(*pair.models, pair.gpu())) return;
+  if (!gpu_model(*pair.models, pair.gpu()).gpudirect_rdma.value) return;  // no module helps that class
   // EFA's driver asks NVIDIA's itself; a NIC without RDMA registers nothing.
   if (nic_model(*pair.models, pair.initiator_device()).rdma.value != "verbs") return;
   const Software& software = pair.host().software;

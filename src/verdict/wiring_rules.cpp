@@ -22,14 +22,14 @@ struct Crossing {
 Crossing crossing_of(const PairContext& pair) {
   if (pair.route == PairRoute::socket_link) {
     const std::string link = pair.cpu != nullptr && pair.cpu->socket_link_name ? pair.cpu->socket_link_name->value + " link" : "link";
-    return {"crosses-sockets", fmt::format("peer traffic crosses the {} between two sockets", link),
+    return {"crosses-sockets", fmt::format("Peer traffic crosses the {} between two sockets", link),
             "Use a pair below one socket, best below one PCIe switch, or move one card to a slot of the other's socket."};
   }
   const std::string remedy = "Use a pair below one PCIe switch, or move one card to a slot below the other's switch.";
   if (pair.distance == Distance::phb_or_node)
-    return {"through-host-bridge", "peer traffic goes through the CPU's root complex, by which host bridges the file does not say", remedy};
-  if (pair.distance == Distance::phb) return {"through-host-bridge", "peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
-  return {"different-host-bridges", "peer traffic goes through the CPU from one host bridge to another", remedy};
+    return {"through-host-bridge", "Peer traffic goes through the CPU's root complex, by which host bridges the file does not say", remedy};
+  if (pair.distance == Distance::phb) return {"through-host-bridge", "Peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
+  return {"different-host-bridges", "Peer traffic goes through the CPU from one host bridge to another", remedy};
 }
 
 /// How far the CPU forwards: true when it does on this way, nullopt when the file does not say which host bridges are used.
@@ -71,7 +71,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.over_nvlink()) return;
   if (pair.tree_hidden) {
     notes.push_back({"vm-hides-topology", Effect::unknown, host_place(),
-                     "The virtual machine shows no real PCIe tree, so whether the devices share a switch is not known.",
+                     "A virtual machine hides the real PCIe tree: devices that show no common switch may share one, so how they reach each other is not known.",
                      "Take the tree from the host, or from the provider's NCCL topology file (NCCL_TOPO_FILE), and check that."});
     return;
   }
@@ -79,7 +79,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
     const Crossing crossing = crossing_of(pair);
     const ForwardLimit limit = forward_limit(pair);
     const bool slow = limit.least() && *limit.least() < pair.could_carry * 0.5;
-    std::string reason = "The " + crossing.what;
+    std::string reason = crossing.what;
     if (limit.least()) reason += fmt::format(": {}", limit_text(limit));
     if (slow) reason += fmt::format(", less than half of the {} that the devices could carry", gbps(pair.could_carry));
     notes.push_back({crossing.rule, slow ? Effect::slows : Effect::informs, {}, reason + ".", crossing.remedy});
