@@ -52,11 +52,11 @@ int flush_output(int code) {
 
 void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_show(app, context);
-  // gdr::cli::add_check(app, context);
+  gdr::cli::add_check(app, context);
   gdr::cli::add_predict(app, context);
-  // gdr::cli::add_explain(app, context);
-  // gdr::cli::add_import(app, context);
-  // gdr::cli::add_export(app, context);
+  gdr::cli::add_explain(app, context);
+  gdr::cli::add_import(app, context);
+  gdr::cli::add_export(app, context);
 }
 
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {
