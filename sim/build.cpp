@@ -155,8 +155,16 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   if (!parts_.through_root_complex(stage.data)) return;
   const bool remote = std::any_of(stage.data.begin(), stage.data.end(), [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
   VertexId bridge = 0;
-  for (const Hop& hop : stage.data)
+  std::optional<std::size_t> in;
+  std::optional<std::size_t> back;
+  for (const Hop& hop : stage.data) {
     if (graph_.vertex(hop.to).kind == VertexKind::host_bridge) bridge = hop.to;
+    if (hop.kind != HopKind::pcie) continue;
+    if (graph_.vertex(hop.to).kind == VertexKind::host_bridge) in = hop.edge;
+    if (graph_.vertex(hop.from).kind == VertexKind::host_bridge) back = hop.edge;
+  }
+  // What ACS sends up comes back down the same root port: that crosses nothing but the port.
+  if (in && in == back) return;
   const CpuModel& cpu = parts_.cpu(bridge);
   const auto& cap = stage.reads ? (remote ? cpu.p2p_remote_read_bandwidth : cpu.p2p_read_bandwidth)
                                 : (remote ? cpu.p2p_remote_write_bandwidth : cpu.p2p_write_bandwidth);

@@ -96,7 +96,14 @@ void run(const TransferOptions& options, const ModelLibrary& models) {
   if (parse_sizes(options.sizes).size() != 1) throw InputError(fmt::format("--size {}: explain takes one size", options.sizes));
   sim::Simulator simulator;
   std::vector<sim::Explanation> paths;
-  for (const Transfer& transfer : transfers_of(topology, options)) paths.push_back(sim::explain(simulator, parts, transfer, {}));
+  const Verdict verdict = judge(graph, models);
+  for (const Transfer& transfer : transfers_of(topology, options)) {
+    if (const auto reason = why_blocked(graph, models, verdict, transfer)) {
+      if (options.path != "all") throw InputError(*reason);
+      continue;
+    }
+    paths.push_back(sim::explain(simulator, parts, transfer, {}));
+  }
   if (options.format == "text") {
     write_file("-", to_text(graph, paths, options));
     return;

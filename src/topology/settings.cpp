@@ -39,7 +39,7 @@ json::Value value_of(std::string_view field, const std::string& text) {
     return bits;
   }
   if (field == "kernel" || field == "cuda" || field == "nccl_version" || field == "nccl_net_gdr_level") return text;
-  if (field == "ports" || field == "gid_type" || field == "switches") {
+  if (field == "ports" || field == "gid_type" || field == "switches" || field == "depth") {
     std::int64_t integer = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
     if (error == std::errc{} && end == text.data() + text.size()) return integer;
