@@ -52,6 +52,8 @@ struct Type {
   std::vector<Step> place;  ///< in the base document
 };
 
+void PrintTo(const Type& type, std::ostream* out) { *out << type.definition; }
+
 std::vector<Type> types() {
   const auto device = [](std::size_t i) { return std::vector<Step>{"hosts", std::size_t{0}, "devices", i}; };
   const std::size_t first = 0;
