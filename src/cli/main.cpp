@@ -52,12 +52,12 @@ int flush_output(int code) {
 
 void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_show(app, context);
-  // INTEGRATOR: enable each line when src/cli/NAME.cpp is there, then remove this line.
-  // gdr::cli::add_check(app, context);
-  // gdr::cli::add_predict(app, context);
+  gdr::cli::add_check(app, context);
+  gdr::cli::add_predict(app, context);
+  // INTEGRATOR: enable when src/cli/explain.cpp is there, then remove this line.
   // gdr::cli::add_explain(app, context);
-  // gdr::cli::add_import(app, context);
-  // gdr::cli::add_export(app, context);
+  gdr::cli::add_import(app, context);
+  gdr::cli::add_export(app, context);
 }
 
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {

@@ -262,6 +262,15 @@ Fabric read_fabric(const Node& node) {
   return fabric;
 }
 
+Staging read_staging(const Node& node) {
+  ObjectReader object(node);
+  Staging staging;
+  if (const auto n = object.optional("chunk")) staging.chunk = read_power_of_two(*n, 4096, std::uint64_t{1} << 30U);
+  if (const auto n = object.optional("depth")) staging.depth = static_cast<int>(n->integer(1, 1024));
+  object.finish();
+  return staging;
+}
+
 /// The only host of a server file. The file is checked as a whole, so that an error names it and not the cluster's.
 json::Value read_server(const Node& server, const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) server.fail(fmt::format("there is no file {}", path.string()));
@@ -319,6 +328,7 @@ Topology read_topology(json::Value document, const std::string& name, const std:
   }
   if (topology.hosts.empty()) object.node().fail("\"hosts\" is empty; a topology has at least one");
   if (const auto n = object.optional("fabric")) topology.fabric = read_fabric(*n);
+  if (const auto n = object.optional("staging")) topology.staging = read_staging(*n);
   if (const auto n = object.optional("nccl")) topology.nccl = read_nccl(*n);
   object.finish();
   return topology;

@@ -6,39 +6,24 @@
 #include <vector>
 
 #include "common/units.hpp"
-#include "topology/pcie_link.hpp"
+#include "topology/parameter.hpp"
 
 namespace gdr {
 
-/// One number or fact of a component with where it comes from. `low` and `high` bracket it where sources disagree.
-template <typename T>
-struct Parameter {
-  T value{};
-  std::optional<T> low;
-  std::optional<T> high;
-  std::string basis;      ///< the source's text, or what the estimate rests on
-  bool estimate = false;  ///< true: a guess that says so
-  bool operator==(const Parameter&) const = default;
-};
-
-/// What every model file carries.
-struct ModelHeader {
-  std::string name;
-  std::string title;
-  std::vector<std::string> pci_ids;  ///< "vendor:device", lower-case hexadecimal
-  std::optional<PcieLink> pcie;      ///< the fastest and widest link it trains
-  bool operator==(const ModelHeader&) const = default;
-};
-
-/// CPUID ranges as /proc/cpuinfo prints them.
-struct CpuIdentity {
-  std::string vendor;
-  int family = 0;
-  std::vector<int> models;
-  bool operator==(const CpuIdentity&) const = default;
-};
-
 // The fields are documented, with types and meaning, in docs/models.md; a test holds the two together.
+
+struct PcieModel {
+  ModelHeader header;
+  Parameter<std::int64_t> transfer_rate_mtps;
+  Parameter<std::int64_t> code_payload;
+  Parameter<std::int64_t> code_line;
+  Parameter<std::int64_t> dllp_share_permille;
+  Parameter<Bytes> tlp_framing;
+  Parameter<Bytes> write_header;
+  Parameter<Bytes> read_header;
+  Parameter<Bytes> completion_header;
+  bool operator==(const PcieModel&) const = default;
+};
 
 struct CpuModel {
   ModelHeader header;
@@ -71,6 +56,8 @@ struct CpuModel {
   Parameter<Bandwidth> copy_bandwidth_per_core;
   Parameter<Duration> mmio_write_latency;
   Parameter<Duration> completion_poll_latency;
+  Parameter<Duration> post_cost;
+  Parameter<Duration> two_sided_cost;
   Parameter<Duration> system_call_cost;
   Parameter<Duration> packet_cost;
   Parameter<Duration> interrupt_latency;
@@ -112,6 +99,7 @@ struct GpuModel {
   Parameter<Bandwidth> bar_write_bandwidth;
   Parameter<Bytes> posted_credit;
   Parameter<std::int64_t> copy_engines;
+  Parameter<Duration> copy_call_cost;
   Parameter<Duration> copy_launch_latency;
   Parameter<Duration> copy_completion_latency;
   Parameter<Bandwidth> copy_bandwidth;

@@ -96,7 +96,8 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
   model.pcie_lanes = static_cast<int>(object.required("pcie_lanes").integer(1, 1024));
   static constexpr std::array<std::string_view, 3> archs{"x86_64", "arm64", "ppc64"};
   model.arch = archs.at(object.required("arch").choice(archs));
-  for (const json::Node& node : object.required("cpuid").array()) {
+  const auto identities = object.optional("cpuid");  // not every architecture has one
+  for (const json::Node& node : identities ? identities->array() : std::vector<json::Node>{}) {
     json::ObjectReader identity(node);
     CpuIdentity& cpuid = model.cpuid.emplace_back();
     cpuid.vendor = identity.required("vendor").string();
@@ -110,7 +111,7 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
 
 template <typename Model>
 void read_kind_members(json::ObjectReader& object, Model& model) {
-  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel>;
+  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel> && !std::is_same_v<Model, PcieModel>;
   if constexpr (has_pcie) {
     const json::Node node = object.required("pcie");
     try {
@@ -159,6 +160,7 @@ using Models = std::map<std::string, Model>;
 }  // namespace
 
 struct ModelLibrary::Cache {
+  Models<PcieModel> pcie;
   Models<CpuModel> cpu;
   Models<SwitchModel> pci_switch;
   Models<GpuModel> gpu;
@@ -196,6 +198,7 @@ const Model& look_up(const ModelLibrary& library, Models<Model>& models, const s
 
 }  // namespace
 
+const PcieModel& ModelLibrary::pcie(int generation) const { return look_up(*this, cache_->pcie, "pcie", fmt::format("gen{}", generation)); }
 const CpuModel& ModelLibrary::cpu(const std::string& name) const { return look_up(*this, cache_->cpu, "cpu", name); }
 const SwitchModel& ModelLibrary::pci_switch(const std::string& name) const { return look_up(*this, cache_->pci_switch, "switch", name); }
 const GpuModel& ModelLibrary::gpu(const std::string& name) const { return look_up(*this, cache_->gpu, "gpu", name); }

@@ -9,7 +9,7 @@
 
 namespace gdr {
 
-/// Every model of a folder (cpu/, switch/, gpu/, nic/, nvme/, nvlink/, fabric/), read when it is first asked for.
+/// Every model of a folder (pcie/, cpu/, switch/, gpu/, nic/, nvme/, nvlink/, fabric/), read when it is first asked for.
 /// Lookups throw InputError when the model does not exist (naming those that do) or its file is wrong.
 class ModelLibrary {
  public:
@@ -18,6 +18,8 @@ class ModelLibrary {
   ModelLibrary(ModelLibrary&&) noexcept;
   ModelLibrary& operator=(ModelLibrary&&) noexcept;
 
+  /// models/pcie/gen1 to gen6.
+  [[nodiscard]] const PcieModel& pcie(int generation) const;
   [[nodiscard]] const CpuModel& cpu(const std::string& name) const;
   [[nodiscard]] const SwitchModel& pci_switch(const std::string& name) const;
   [[nodiscard]] const GpuModel& gpu(const std::string& name) const;

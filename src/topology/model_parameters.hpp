@@ -11,6 +11,19 @@ namespace gdr {
 // the loader, the documentation test and the listing of estimates all walk these.
 
 template <typename Visitor, typename Model>
+  requires std::same_as<std::remove_const_t<Model>, PcieModel>
+void visit_parameters(Model& model, Visitor&& visit) {
+  visit.required("transfer_rate_mtps", model.transfer_rate_mtps);
+  visit.required("code_payload", model.code_payload);
+  visit.required("code_line", model.code_line);
+  visit.required("dllp_share_permille", model.dllp_share_permille);
+  visit.required("tlp_framing", model.tlp_framing);
+  visit.required("write_header", model.write_header);
+  visit.required("read_header", model.read_header);
+  visit.required("completion_header", model.completion_header);
+}
+
+template <typename Visitor, typename Model>
   requires std::same_as<std::remove_const_t<Model>, CpuModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("max_payload", model.max_payload);
@@ -37,6 +50,8 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("copy_bandwidth_per_core", model.copy_bandwidth_per_core);
   visit.required("mmio_write_latency", model.mmio_write_latency);
   visit.required("completion_poll_latency", model.completion_poll_latency);
+  visit.required("post_cost", model.post_cost);
+  visit.required("two_sided_cost", model.two_sided_cost);
   visit.required("system_call_cost", model.system_call_cost);
   visit.required("packet_cost", model.packet_cost);
   visit.required("interrupt_latency", model.interrupt_latency);
@@ -78,6 +93,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("bar_write_bandwidth", model.bar_write_bandwidth);
   visit.required("posted_credit", model.posted_credit);
   visit.required("copy_engines", model.copy_engines);
+  visit.required("copy_call_cost", model.copy_call_cost);
   visit.required("copy_launch_latency", model.copy_launch_latency);
   visit.required("copy_completion_latency", model.copy_completion_latency);
   visit.required("copy_bandwidth", model.copy_bandwidth);

@@ -21,8 +21,8 @@ const std::array<Words, 4> word_parameters{{{"p2p_forwarding", {"all", "socket",
                                             {"link_layer", {"infiniband", "ethernet"}}}};
 
 // Code divides by these, or a component without any would be none.
-constexpr std::array<std::string_view, 7> positive_counts{"memory_channels", "cores",      "ports",     "copy_engines",
-                                                          "read_iops",       "write_iops", "generation"};
+constexpr std::array<std::string_view, 10> positive_counts{"memory_channels", "cores",      "ports",     "copy_engines",
+                                                          "read_iops",       "write_iops", "generation", "transfer_rate_mtps", "code_payload", "code_line"};
 
 template <typename List>
 bool contains(const List& list, std::string_view text) {
@@ -40,8 +40,8 @@ std::string allowed_instead(std::string_view parameter, Bytes value) {
     const bool power = value.count != 0 && (value.count & (value.count - 1)) == 0;
     return power && value.count >= 128 && value.count <= 4096 ? "" : "a power of two from 128B to 4KiB";
   }
-  // A NIC without inline sends exists; any other size of 0 is no component.
-  return value.count == 0 && parameter != "inline_threshold" ? "more than 0" : "";
+  // A NIC without inline sends exists, and FLITs have no framing of their own; any other size of 0 is no component.
+  return value.count == 0 && parameter != "inline_threshold" && parameter != "tlp_framing" ? "more than 0" : "";
 }
 
 std::string allowed_instead(std::string_view /*parameter*/, Bandwidth value) { return value.bytes_per_second == 0 ? "more than 0" : ""; }

@@ -142,6 +142,12 @@ json::Value to_json(const Topology& topology) {
     fabric.put("switches", topology.fabric->switches);
     members.put("fabric", fabric.take());
   }
+  if (topology.staging) {
+    Members staging;
+    staging.put("chunk", topology.staging->chunk);
+    staging.put("depth", topology.staging->depth);
+    members.put("staging", staging.take());
+  }
   members.put_nccl(topology.nccl);
   return members.take();
 }

@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 7> software_fields{
 constexpr std::array<std::string_view, 1> host_fields{"virtual_machine"};
 constexpr std::array<std::string_view, 6> port_fields{"link", "link_capability", "acs", "max_payload", "max_read_request", "relaxed_ordering"};
 constexpr std::array<std::string_view, 3> fabric_fields{"model", "mtu", "switches"};
+constexpr std::array<std::string_view, 2> staging_fields{"chunk", "depth"};
 
 template <typename Fields>
 bool contains(const Fields& fields, std::string_view name) {
@@ -38,7 +39,7 @@ json::Value value_of(std::string_view field, const std::string& text) {
     return bits;
   }
   if (field == "kernel" || field == "cuda" || field == "nccl_version" || field == "nccl_net_gdr_level") return text;
-  if (field == "ports" || field == "gid_type" || field == "switches") {
+  if (field == "ports" || field == "gid_type" || field == "switches" || field == "depth") {
     std::int64_t integer = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
     if (error == std::errc{} && end == text.data() + text.size()) return integer;
@@ -95,8 +96,9 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 }
 
 [[noreturn]] void refuse(const Setting& setting, std::string_view why) {
-  throw InputError(fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
-                               printable(setting.key), printable(setting.value), printable(why, 200), fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
+  throw InputError(fmt::format(
+      "--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
+      printable(setting.key), printable(setting.value), printable(why, 200), fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
 }
 
 }  // namespace
@@ -117,12 +119,13 @@ void apply_setting(json::Value& document, const Setting& setting) {
     return;
   }
   const std::string target = setting.key.substr(0, dot);
-  if (target == "fabric") {
-    if (!contains(fabric_fields, field)) refuse(setting, fmt::format("the fabric has no field \"{}\"", field));
+  if (target == "fabric" || target == "staging") {
+    const bool known = target == "fabric" ? contains(fabric_fields, field) : contains(staging_fields, field);
+    if (!known) refuse(setting, fmt::format("{} has no field \"{}\"", target, field));
     if (document.as<json::Object>() == nullptr) return;
-    if (document.find("fabric") == nullptr) document.set("fabric", json::Object{});
-    json::Value* fabric = document.find("fabric");
-    if (fabric->as<json::Object>() != nullptr) fabric->set(field, value);
+    if (document.find(target) == nullptr) document.set(target, json::Object{});
+    json::Value* object = document.find(target);
+    if (object->as<json::Object>() != nullptr) object->set(field, value);
     return;
   }
   const auto slash = target.find('/');

@@ -120,12 +120,20 @@ struct Fabric {
   bool operator==(const Fabric&) const = default;
 };
 
+/// How software stages GPU memory through host memory: a ring of bounce buffers.
+struct Staging {
+  std::optional<Bytes> chunk;  ///< size of one bounce buffer
+  std::optional<int> depth;    ///< bounce buffers of a transfer
+  bool operator==(const Staging&) const = default;
+};
+
 struct Topology {
   std::string name;
   std::string description;
   std::vector<std::string> sources;
   std::vector<Host> hosts;
   std::optional<Fabric> fabric;
+  std::optional<Staging> staging;
   std::vector<NcclElement> nccl;  ///< the system element
   bool operator==(const Topology&) const = default;
 };

@@ -42,7 +42,8 @@ const char* const base = R"({
     },
     {"name": "h1", "server": "small.json"}
   ],
-  "fabric": {"model": "infiniband"}
+  "fabric": {"model": "infiniband"},
+  "staging": {}
 })";
 
 using Step = std::variant<std::string, std::size_t>;
@@ -72,7 +73,8 @@ std::vector<Type> types() {
           {"other", device(6)},
           {"nccl_element", {"hosts", first, "devices", std::size_t{6}, "nccl", first}},
           {"nvlink", {"hosts", first, "nvlinks", first}},
-          {"fabric", {"fabric"}}};
+          {"fabric", {"fabric"}},
+          {"staging", {"staging"}}};
 }
 
 const Value& schema() {

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/parts.hpp"
+#include "sim/scenario.hpp"
+
+namespace gdr::sim {
+
+/// How a transfer is driven.
+struct Drive {
+  int depth = 128;             ///< messages under way (posted and not completed) of each queue pair
+  int queue_pairs = 1;
+  std::uint64_t messages = 1;  ///< 0: without end
+  Duration start;
+};
+
+/// What the flow costs beside time, per payload byte: from the stages alone, whatever the rate.
+struct Costs {
+  double host_memory_passes = 0;  ///< logical reads and writes of host memory
+  double dram_bytes = 0;          ///< of these, what reaches DRAM after caches
+  double pcie_bytes = 0;          ///< on all PCIe links, headers and read requests included
+  double cpu_seconds = 0;         ///< core time, all hosts together
+};
+
+/// Turns transfer plans into a scenario: resources with capacities, stages with work and latencies, windows.
+class ScenarioBuilder {
+ public:
+  explicit ScenarioBuilder(const Parts& parts) : parts_(&parts) {}
+
+  /// Adds a flow; several flows share what they have in common.
+  void add(const TransferPlan& plan, const Drive& drive);
+  [[nodiscard]] const std::vector<Costs>& costs() const { return costs_; }
+  /// The finished scenario.
+  [[nodiscard]] Scenario take();
+
+ private:
+  struct Shared {
+    std::string name;
+    double capacity = 0;
+    bool payload = false;  ///< capacity counts payload; stages count wire bytes
+    double units = 0;      ///< of all stages that use it, per payload byte, to average
+    int uses = 0;
+  };
+  friend class FlowBuilder;
+
+  std::size_t resource(const std::string& name, Bandwidth capacity, bool payload);
+  std::size_t pipeline(const std::string& name);
+
+  const Parts* parts_;
+  std::vector<Shared> resources_;
+  std::map<std::string, std::size_t> index_;
+  std::vector<FlowSpec> flows_;
+  std::vector<Costs> costs_;
+};
+
+}  // namespace gdr::sim

@@ -1,0 +1,425 @@
+#include "sim/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+#include <unordered_map>
+
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "sim/steady.hpp"
+
+// The only file that knows SimGrid. A granule in a stage is one communication over the links of the stage's resources. SimGrid
+// looks a route up when a communication starts; TableZone answers with the list of the granule that is starting, so any
+// scenario runs on one pool of links. Completions call back into the engine, which starts what has become possible: no actors.
+
+namespace gdr::sim {
+namespace {
+
+namespace s4u = simgrid::s4u;
+using simgrid::kernel::timer::Timer;
+
+constexpr std::size_t pool_links = 8192;
+constexpr double steady_tolerance = 1e-3;
+// SimGrid's sizes are whole numbers; our units (bytes, nanoseconds) are counted in 256ths of them.
+constexpr double unit_scale = 256;
+
+/// A zone whose route between its two hosts is whatever was asked for last.
+class TableZone : public simgrid::kernel::routing::NetZoneImpl {
+ public:
+  explicit TableZone(const std::string& name) : NetZoneImpl(name) {}
+  void get_local_route(const simgrid::kernel::routing::NetPoint* /*from*/, const simgrid::kernel::routing::NetPoint* /*to*/,
+                       simgrid::kernel::routing::Route* into, double* /*latency*/) override {
+    for (const s4u::Link* link : *next) into->link_list_.push_back(link->get_impl());
+  }
+  void get_graph(const s_xbt_graph_t* /*graph*/, std::map<std::string, xbt_node_t, std::less<>>* /*nodes*/,
+                 std::map<std::string, xbt_edge_t, std::less<>>* /*edges*/) override {}
+
+  const std::vector<s4u::Link*>* next = nullptr;
+};
+
+/// Counts in bytes since the flow's start, over all its messages.
+struct StageState {
+  std::uint64_t started = 0;
+  std::uint64_t arrived = 0;  // at the next stage
+  bool busy = false;
+  std::vector<s4u::Link*> links;
+  std::vector<s4u::Link*> request_links;
+};
+
+struct WindowState {
+  std::uint64_t returned = 0;
+};
+
+struct FlowState {
+  const FlowSpec* spec = nullptr;
+  std::vector<StageState> stages;
+  std::vector<WindowState> windows;
+  std::uint64_t total = 0;  // bytes; endless: max
+  bool begun = false;
+  bool done = false;
+  bool first_arrived = false;
+  std::uint64_t unit = 0;  // skips are whole multiples of this
+  std::size_t front = 0;   // the first stage that works granule by granule
+  SteadyRate rate{1, steady_tolerance};
+  FlowOutcome outcome;
+};
+
+/// Bytes that may be under way in the whole flow. When it is what holds the flow back it sets the period of the arrivals; one that is
+/// larger than a hundred granules never does, since the loops it spans last microseconds.
+std::uint64_t window_over_all(const FlowSpec& spec) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const WindowSpec& window : spec.windows)
+    if (window.first == 0 && window.last >= spec.completion_stage) least = std::min(least, window.limit.count);
+  return least;
+}
+
+/// What a running communication is part of.
+struct Piece {
+  std::size_t flow = 0;
+  std::size_t stage = 0;
+  std::uint64_t bytes = 0;
+  std::shared_ptr<int> waiting;  // communications of the granule that are not done
+  s4u::CommPtr comm;
+};
+
+}  // namespace
+
+struct Engine::Impl {
+  Impl();
+  Outcome run(const Scenario& given);
+
+  void prepare(const Scenario& given);
+  void begin(std::size_t f);
+  void advance(std::size_t f, std::size_t stage);
+  [[nodiscard]] std::uint64_t next_granule(const FlowState& flow, std::size_t stage) const;
+  [[nodiscard]] bool window_open(const FlowState& flow, std::size_t stage, std::uint64_t bytes) const;
+  void send(std::size_t f, std::size_t stage, std::uint64_t bytes);
+  void start_comm(const std::vector<s4u::Link*>& links, double units, Piece piece);
+  void on_done(const void* activity);
+  void sent(std::size_t f, std::size_t stage, std::uint64_t bytes);
+  void arrive(std::size_t f, std::size_t stage, std::uint64_t bytes);
+  void message_progress(FlowState& flow, std::size_t stage);
+  void after(Duration delay, std::function<void()> action);
+  void consider_skip();
+  void skip(double seconds);
+  void finish_endless_if_steady();
+  [[nodiscard]] double now() const { return s4u::Engine::get_clock() - origin + skipped; }
+
+  int argc = 1;
+  std::string program = "gdr";
+  std::vector<char*> argv{program.data(), nullptr};
+  std::unique_ptr<s4u::Engine> engine;
+  TableZone* zone = nullptr;
+  s4u::Host* from = nullptr;
+  s4u::Host* to = nullptr;
+  std::vector<s4u::Link*> pool;
+  std::unordered_map<const void*, Piece> pieces;
+  s4u::CommPtr last_done;
+
+  const Scenario* scenario = nullptr;
+  std::vector<FlowState> flows;
+  Outcome outcome;
+  double origin = 0;
+  double skipped = 0;
+  bool stopping = false;
+  std::uint64_t run_number = 0;
+};
+
+Engine::Impl::Impl() {
+  static bool exists = false;
+  check(!exists, "a second SimGrid engine in one process");
+  exists = true;
+  xbt_log_control_set("root.thres:error");
+  engine = std::make_unique<s4u::Engine>(&argc, argv.data());
+  // CM02 without its TCP window and without the traffic of acknowledgements is a plain fluid model: our stages bring their own
+  // latencies, windows and requests. The precision allows for times below a nanosecond.
+  s4u::Engine::set_config("network/model:CM02");
+  s4u::Engine::set_config("network/TCP-gamma:0");
+  s4u::Engine::set_config("network/crosstraffic:0");
+  s4u::Engine::set_config("surf/precision:1e-12");
+  zone = new TableZone("gdr");  // SimGrid owns and deletes it
+  s4u::NetZone* net = zone->get_iface();
+  from = net->create_host("from", 1e9)->seal();
+  to = net->create_host("to", 1e9)->seal();
+  pool.reserve(pool_links);
+  for (std::size_t i = 0; i < pool_links; ++i) pool.push_back(net->create_link(fmt::format("link{}", i), 1e9)->seal());
+  net->seal();
+  s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) { on_done(&activity); });
+}
+
+void Engine::Impl::prepare(const Scenario& given) {
+  scenario = &given;
+  flows.clear();
+  outcome = {};
+  pieces.clear();
+  skipped = 0;
+  stopping = false;
+  ++run_number;
+  origin = s4u::Engine::get_clock();
+  std::size_t used = 0;
+  const auto take = [&](double units_per_second) {
+    if (used == pool.size())
+      throw InputError(fmt::format("the scenario needs more than {} links and stages; ask for fewer flows at once", pool.size()));
+    check(units_per_second > 0, "a resource without capacity");
+    s4u::Link* link = pool[used++];
+    link->set_bandwidth(units_per_second * unit_scale);
+    return link;
+  };
+  std::vector<s4u::Link*> shared;
+  for (const Resource& resource : given.resources) shared.push_back(take(resource.units_per_second));
+  for (const FlowSpec& spec : given.flows) {
+    check(!spec.stages.empty() && spec.message.count > 0, "a flow without stages or bytes");
+    FlowState& flow = flows.emplace_back();
+    flow.spec = &spec;
+    flow.total = spec.messages == 0 ? std::numeric_limits<std::uint64_t>::max() : spec.message.count * spec.messages;
+    flow.windows.resize(spec.windows.size());
+    flow.unit = 1;
+    for (const StageSpec& stage : spec.stages)
+      if (!stage.whole_message) flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
+    flow.rate = SteadyRate(std::max(flow.unit * 8, std::min(window_over_all(spec), flow.unit * 128)), steady_tolerance);
+    if (spec.messages > 1) flow.unit = spec.message.count;  // a skip must not move the ends of messages
+    while (spec.messages == 1 && flow.front + 1 < spec.stages.size() && spec.stages[flow.front].whole_message) ++flow.front;
+    for (const StageSpec& stage : spec.stages) {
+      StageState& state = flow.stages.emplace_back();
+      for (const std::size_t index : stage.resources) state.links.push_back(shared.at(index));
+      if (stage.limit > 0) state.links.push_back(take(stage.limit));
+      for (const std::size_t index : stage.request_resources) state.request_links.push_back(shared.at(index));
+    }
+  }
+}
+
+void Engine::Impl::after(Duration delay, std::function<void()> action) {
+  if (delay.seconds <= 0) {
+    action();
+    return;
+  }
+  Timer::set(s4u::Engine::get_clock() + delay.seconds, [this, run = run_number, action = std::move(action)] {
+    if (run == run_number) action();
+  });
+}
+
+void Engine::Impl::begin(std::size_t f) {
+  FlowState& flow = flows[f];
+  if (flow.begun) return;
+  flow.begun = true;
+  for (FlowState& other : flows) other.rate.restart(now(), other.stages.back().arrived);
+  advance(f, 0);
+}
+
+/// Bytes of the granule that a stage would take next; 0 when it is not there yet.
+std::uint64_t Engine::Impl::next_granule(const FlowState& flow, std::size_t stage) const {
+  const StageState& state = flow.stages[stage];
+  const StageSpec& spec = flow.spec->stages[stage];
+  if (state.started >= flow.total) return 0;
+  const std::uint64_t message = flow.spec->message.count;
+  const std::uint64_t rest = message - state.started % message;
+  const std::uint64_t bytes = spec.whole_message ? rest : std::min(rest, spec.granule.count);
+  const std::uint64_t available = stage == 0 ? flow.total : flow.stages[stage - 1].arrived;
+  return available - state.started >= bytes ? bytes : 0;
+}
+
+bool Engine::Impl::window_open(const FlowState& flow, std::size_t stage, std::uint64_t bytes) const {
+  for (std::size_t w = 0; w < flow.windows.size(); ++w) {
+    const WindowSpec& window = flow.spec->windows[w];
+    if (window.first != stage) continue;
+    const std::uint64_t under_way = flow.stages[stage].started - flow.windows[w].returned;
+    if (under_way > 0 && under_way + bytes > window.limit.count) return false;
+  }
+  return true;
+}
+
+/// Starts what the stage can start.
+void Engine::Impl::advance(std::size_t f, std::size_t stage) {
+  FlowState& flow = flows[f];
+  if (stopping || flow.done || !flow.begun) return;
+  StageState& state = flow.stages[stage];
+  while (!state.busy) {
+    const std::uint64_t bytes = next_granule(flow, stage);
+    if (bytes == 0 || !window_open(flow, stage, bytes)) return;
+    state.busy = true;
+    state.started += bytes;
+    ++outcome.transfers;
+    after(flow.spec->stages[stage].setup, [this, f, stage, bytes] { send(f, stage, bytes); });
+  }
+}
+
+void Engine::Impl::send(std::size_t f, std::size_t stage, std::uint64_t bytes) {
+  const StageState& state = flows[f].stages[stage];
+  const StageSpec& spec = flows[f].spec->stages[stage];
+  const double packets = std::ceil(static_cast<double>(bytes) / spec.packet.as_double());
+  const double units = (spec.whole_message ? 0 : spec.units_per_byte * static_cast<double>(bytes) + spec.units_per_packet * packets) +
+                       spec.units_per_granule;
+  if (state.links.empty() || units <= 0) {
+    sent(f, stage, bytes);
+    return;
+  }
+  const bool requests = !state.request_links.empty() && spec.units_per_request > 0;
+  const auto waiting = std::make_shared<int>(requests ? 2 : 1);
+  start_comm(state.links, units, {f, stage, bytes, waiting, nullptr});
+  if (requests)
+    start_comm(state.request_links, spec.units_per_request * std::ceil(static_cast<double>(bytes) / spec.request_packet.as_double()),
+               {f, stage, bytes, waiting, nullptr});
+}
+
+void Engine::Impl::start_comm(const std::vector<s4u::Link*>& links, double units, Piece piece) {
+  zone->next = &links;
+  piece.comm = s4u::Comm::sendto_init(from, to);
+  piece.comm->set_payload_size(static_cast<std::uint64_t>(std::max(1.0, std::round(units * unit_scale))));
+  const void* key = piece.comm.get();
+  const s4u::CommPtr comm = piece.comm;
+  pieces.emplace(key, std::move(piece));
+  comm->start();
+}
+
+void Engine::Impl::on_done(const void* activity) {
+  const auto found = pieces.find(activity);
+  if (found == pieces.end()) return;
+  // SimGrid still uses the activity after this callback: it is let go when the next one ends.
+  const Piece piece = found->second;
+  last_done = piece.comm;
+  pieces.erase(found);
+  if (--*piece.waiting == 0) sent(piece.flow, piece.stage, piece.bytes);
+}
+
+void Engine::Impl::sent(std::size_t f, std::size_t stage, std::uint64_t bytes) {
+  FlowState& flow = flows[f];
+  flow.stages[stage].busy = false;
+  after(flow.spec->stages[stage].latency, [this, f, stage, bytes] { arrive(f, stage, bytes); });
+  advance(f, stage);
+}
+
+void Engine::Impl::arrive(std::size_t f, std::size_t stage, std::uint64_t bytes) {
+  FlowState& flow = flows[f];
+  flow.stages[stage].arrived += bytes;
+  for (std::size_t w = 0; w < flow.windows.size(); ++w) {
+    const WindowSpec& window = flow.spec->windows[w];
+    if (window.last != stage) continue;
+    after(window.return_latency, [this, f, w, bytes, first = window.first] {
+      flows[f].windows[w].returned += bytes;
+      advance(f, first);
+    });
+  }
+  message_progress(flow, stage);
+  if (stage + 1 < flow.stages.size()) advance(f, stage + 1);
+}
+
+/// First arrival and completion, the end of a finite flow, the steady state.
+void Engine::Impl::message_progress(FlowState& flow, std::size_t stage) {
+  const double t = now();
+  const std::uint64_t arrived = flow.stages[stage].arrived;
+  const std::uint64_t first = flow.spec->message.count;
+  if (stage == flow.spec->completion_stage && arrived >= first && flow.outcome.first_completion.seconds == 0)
+    flow.outcome.first_completion = Duration{t} - flow.spec->start + flow.spec->completion_latency;
+  if (stage + 1 != flow.stages.size()) return;
+  if (arrived >= first && !flow.first_arrived) {
+    flow.first_arrived = true;
+    flow.outcome.first_arrival = Duration{t} - flow.spec->start;
+  }
+  flow.rate.add(t, arrived);
+  if (arrived >= flow.total) {
+    flow.done = true;
+    flow.outcome.finish = {t};
+    for (FlowState& other : flows) other.rate.restart(t, other.stages.back().arrived);
+  }
+  finish_endless_if_steady();
+  consider_skip();
+}
+
+/// Endless flows end the run once all of them are steady and every finite one is done.
+void Engine::Impl::finish_endless_if_steady() {
+  if (stopping) return;
+  bool endless = false;
+  for (const FlowState& flow : flows) {
+    if (flow.spec->messages != 0) {
+      if (!flow.done) return;
+      continue;
+    }
+    endless = true;
+    if (!flow.rate.steady()) return;
+  }
+  if (!endless) return;
+  for (FlowState& flow : flows)
+    if (flow.spec->messages == 0) {
+      flow.outcome.steady = true;
+      flow.outcome.rate = {flow.rate.rate()};
+    }
+  stopping = true;
+}
+
+/// When every flow that runs is steady, nothing changes until one begins or ends: jump there.
+void Engine::Impl::consider_skip() {
+  if (!scenario->extrapolate || stopping) return;
+  double jump = std::numeric_limits<double>::infinity();
+  for (const FlowState& flow : flows) {
+    if (flow.done) continue;
+    if (!flow.begun) {
+      jump = std::min(jump, flow.spec->start.seconds - now());
+      continue;
+    }
+    if (flow.spec->messages == 0) return;  // endless flows stop by themselves
+    if (!flow.rate.steady()) return;
+    // What is under way, and one unit more, is run for real.
+    const std::uint64_t started = flow.stages[flow.front].started;
+    const std::uint64_t margin = flow.unit;
+    if (flow.total < started + margin + flow.unit) return;
+    jump = std::min(jump, static_cast<double>(flow.total - started - margin) / flow.rate.rate());
+  }
+  if (std::isfinite(jump)) skip(jump);
+}
+
+void Engine::Impl::skip(double seconds) {
+  // Each flow must skip whole units; a jump that is too short for one of them is not worth it.
+  for (const FlowState& flow : flows)
+    if (flow.begun && !flow.done && flow.rate.rate() * seconds < static_cast<double>(flow.unit) * 4) return;
+  skipped += seconds;
+  for (FlowState& flow : flows) {
+    if (!flow.begun || flow.done) continue;
+    const auto units = static_cast<std::uint64_t>(flow.rate.rate() * seconds / static_cast<double>(flow.unit));
+    const std::uint64_t bytes = units * flow.unit;
+    for (std::size_t s = flow.front; s < flow.stages.size(); ++s) {
+      flow.stages[s].started += bytes;
+      flow.stages[s].arrived += bytes;
+    }
+    for (WindowState& window : flow.windows) window.returned += bytes;
+    outcome.extrapolated += bytes / flow.spec->stages.back().granule.count;
+    flow.outcome.steady = true;
+    flow.rate.restart(now(), flow.stages.back().arrived);
+  }
+  for (std::size_t f = 0; f < flows.size(); ++f)
+    if (!flows[f].begun) {
+      const double delay = std::max(0.0, flows[f].spec->start.seconds - now());
+      if (delay <= 0) begin(f);
+      else after({delay}, [this, f] { begin(f); });
+    }
+}
+
+Outcome Engine::Impl::run(const Scenario& given) {
+  prepare(given);
+  for (std::size_t f = 0; f < flows.size(); ++f)
+    if (flows[f].spec->start.seconds <= 0) begin(f);
+    else after(flows[f].spec->start, [this, f] { begin(f); });
+  engine->run();
+  last_done.reset();
+  for (FlowState& flow : flows) {
+    check(flow.spec->messages == 0 ? stopping : flow.done, "a flow that stopped before its end");
+    if (flow.spec->messages != 0) flow.outcome.rate = Bytes{flow.total} / (flow.outcome.finish - flow.spec->start);
+    outcome.flows.push_back(flow.outcome);
+  }
+  return std::move(outcome);
+}
+
+Engine::Engine() : impl_(std::make_unique<Impl>()) {}
+Engine::~Engine() = default;
+
+Outcome Engine::run(const Scenario& scenario) { return impl_->run(scenario); }
+
+}  // namespace gdr::sim

@@ -1,0 +1,191 @@
+#include "sim/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "common/check.hpp"
+
+namespace gdr::sim {
+namespace {
+
+/// Everything of a scenario that decides its outcome, without names.
+std::string fingerprint(const Scenario& scenario) {
+  std::string key;
+  const auto put = [&](auto value) {
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    key.append(bytes, sizeof value);
+  };
+  put(scenario.extrapolate);
+  put(scenario.resources.size());
+  for (const Resource& resource : scenario.resources) put(resource.units_per_second);
+  for (const FlowSpec& flow : scenario.flows) {
+    put(flow.message.count);
+    put(flow.messages);
+    put(flow.start.seconds);
+    put(flow.completion_stage);
+    put(flow.completion_latency.seconds);
+    put(flow.stages.size());
+    for (const StageSpec& stage : flow.stages) {
+      put(stage.resources.size());
+      for (const std::size_t index : stage.resources) put(index);
+      put(stage.request_resources.size());
+      for (const std::size_t index : stage.request_resources) put(index);
+      put(stage.granule.count);
+      put(stage.whole_message);
+      for (const double number : {stage.units_per_byte, stage.units_per_packet, stage.units_per_granule, stage.units_per_request, stage.limit,
+                                  stage.setup.seconds, stage.latency.seconds})
+        put(number);
+      put(stage.packet.count);
+      put(stage.request_packet.count);
+    }
+    put(flow.windows.size());
+    for (const WindowSpec& window : flow.windows) {
+      put(window.first);
+      put(window.last);
+      put(window.limit.count);
+      put(window.return_latency.seconds);
+    }
+  }
+  return key;
+}
+
+/// Units that a stage works for each payload byte, whole granules of this flow taken.
+double units_per_byte(const FlowSpec& flow, const StageSpec& stage) {
+  const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
+  if (stage.whole_message) return stage.units_per_granule / granule;
+  const double packets = std::ceil(granule / stage.packet.as_double());
+  return stage.units_per_byte + (stage.units_per_packet * packets + stage.units_per_granule) / granule;
+}
+
+struct Candidate {
+  double use = 0;
+  std::string name;
+};
+
+void consider(Candidate& best, double use, const std::string& name) {
+  if (use > best.use * 1.0001) best = {use, name};
+}
+
+}  // namespace
+
+Outcome Simulator::run(const Scenario& scenario) {
+  ++asked_;
+  const std::string key = fingerprint(scenario);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  Outcome outcome = engine_.run(scenario);
+  transfers_ += outcome.transfers;
+  known_.emplace(key, outcome);
+  return outcome;
+}
+
+std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t f) {
+  std::vector<double> used(scenario.resources.size(), 0);
+  for (std::size_t i = 0; i < scenario.flows.size(); ++i)
+    for (const StageSpec& stage : scenario.flows[i].stages)
+      for (const std::size_t index : stage.resources)
+        used[index] += outcome.flows[i].rate.bytes_per_second * units_per_byte(scenario.flows[i], stage);
+  const FlowSpec& flow = scenario.flows[f];
+  const double rate = outcome.flows[f].rate.bytes_per_second;
+  Candidate best;
+  for (const StageSpec& stage : flow.stages) {
+    for (const std::size_t index : stage.resources)
+      consider(best, used[index] / scenario.resources[index].units_per_second, scenario.resources[index].name);
+    const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
+    const double work = units_per_byte(flow, stage) * rate;
+    if (stage.limit > 0) consider(best, work / stage.limit, stage.limit_name);
+    // A stage that works on one granule at a time is busy for its set-up as well.
+    double fastest = stage.limit > 0 ? stage.limit : 0;
+    for (const std::size_t index : stage.resources) {
+      const double capacity = scenario.resources[index].units_per_second;
+      fastest = fastest > 0 ? std::min(fastest, capacity) : capacity;
+    }
+    const double busy = stage.setup.seconds * rate / granule + (fastest > 0 ? work / fastest : 0);
+    if (stage.setup.seconds > 0) consider(best, busy, stage.name);
+  }
+  if (best.use > 0.97) return best.name;
+  // Nothing is full: some window is what waits.
+  Candidate tightest;
+  for (const WindowSpec& window : flow.windows) {
+    double loop = window.return_latency.seconds;
+    for (std::size_t s = window.first; s <= window.last; ++s) loop += flow.stages[s].latency.seconds;
+    const double under_way = std::max(window.limit.as_double(), flow.stages[window.first].whole_message ? flow.message.as_double() : 1.0);
+    consider(tightest, rate * loop / under_way, window.name);
+  }
+  return tightest.use > best.use ? tightest.name : best.name;
+}
+
+namespace {
+
+Prediction describe(const TransferPlan& plan, const Costs& costs, Bandwidth bandwidth) {
+  Prediction prediction;
+  prediction.transfer = plan.transfer;
+  prediction.bandwidth = bandwidth;
+  prediction.cpu_cores = costs.cpu_seconds * bandwidth.bytes_per_second;
+  prediction.host_memory_bytes_per_byte = costs.host_memory_passes;
+  prediction.dram_bytes_per_byte = costs.dram_bytes;
+  prediction.pcie_bytes_per_byte = costs.pcie_bytes;
+  prediction.stages = plan.stages;
+  return prediction;
+}
+
+/// The same transfer the other way, over the same NICs.
+Transfer opposite(const TransferPlan& plan) {
+  Transfer back = plan.transfer;
+  std::swap(back.from, back.to);
+  back.via.clear();
+  for (const auto& nic : {plan.from_nic, plan.to_nic})
+    if (nic) back.via.push_back(*nic);
+  return back;
+}
+
+}  // namespace
+
+Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options) {
+  const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+  ScenarioBuilder alone(parts);
+  alone.add(plan, {1, options.queue_pairs, 1, {}});
+  const Outcome single = simulator.run(alone.take());
+
+  ScenarioBuilder stream(parts);
+  stream.add(plan, {options.depth, options.queue_pairs, 0, {}});
+  if (options.bidirectional)
+    stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), {options.depth, options.queue_pairs, 0, {}});
+  const Costs costs = stream.costs().front();
+  const Scenario scenario = stream.take();
+  const Outcome steady = simulator.run(scenario);
+  Bandwidth bandwidth;
+  for (const FlowOutcome& flow : steady.flows) bandwidth.bytes_per_second += flow.rate.bytes_per_second;
+
+  Prediction prediction = describe(plan, costs, bandwidth);
+  prediction.latency = single.flows.front().first_arrival;
+  prediction.completion = single.flows.front().first_completion;
+  prediction.bottleneck = bottleneck(scenario, steady, 0);
+  return prediction;
+}
+
+std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options) {
+  ScenarioBuilder builder(parts);
+  std::vector<TransferPlan> plans;
+  for (const TimedTransfer& flow : flows) {
+    plans.push_back(plan_transfer(parts.graph(), parts.models(), flow.transfer));
+    builder.add(plans.back(), {options.depth, options.queue_pairs, 1, flow.start});
+  }
+  const std::vector<Costs> costs = builder.costs();
+  const Scenario scenario = builder.take();
+  const Outcome outcome = simulator.run(scenario);
+  std::vector<Prediction> predictions;
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    Prediction prediction = describe(plans[i], costs[i], outcome.flows[i].rate);
+    prediction.latency = outcome.flows[i].first_arrival;
+    prediction.completion = outcome.flows[i].first_completion;
+    prediction.bottleneck = bottleneck(scenario, outcome, i);
+    predictions.push_back(std::move(prediction));
+  }
+  return predictions;
+}
+
+}  // namespace gdr::sim

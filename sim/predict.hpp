@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/build.hpp"
+#include "sim/engine.hpp"
+
+namespace gdr::sim {
+
+/// Runs scenarios and remembers them: scenarios that are equal up to names (the pairs of a symmetrical server) run once.
+class Simulator {
+ public:
+  Outcome run(const Scenario& scenario);
+  /// Granules that the engine has really simulated, and scenarios asked for and run.
+  [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
+  [[nodiscard]] std::size_t asked() const { return asked_; }
+  [[nodiscard]] std::size_t ran() const { return known_.size(); }
+
+ private:
+  Engine engine_;
+  std::unordered_map<std::string, Outcome> known_;
+  std::uint64_t transfers_ = 0;
+  std::size_t asked_ = 0;
+};
+
+struct Options {
+  int depth = 128;
+  int queue_pairs = 1;
+  bool bidirectional = false;  ///< the same transfer the other way at the same time; bandwidths are then sums
+};
+
+/// What is predicted for one transfer.
+struct Prediction {
+  Transfer transfer;
+  Duration latency;      ///< one message alone, from the post to the last byte visible in the target memory
+  Duration completion;   ///< the same message, until the initiator has its completion
+  Bandwidth bandwidth;   ///< steady state at the given depth, payload
+  std::string bottleneck;
+  double cpu_cores = 0;  ///< busy at that bandwidth, all hosts together
+  double host_memory_bytes_per_byte = 0;
+  double dram_bytes_per_byte = 0;
+  double pcie_bytes_per_byte = 0;
+  std::vector<Stage> stages;
+};
+
+Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
+
+/// A transfer among others, for several flows at once.
+struct TimedTransfer {
+  Transfer transfer;
+  Duration start;
+};
+
+/// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is its bytes over that time.
+std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options);
+
+/// What holds a flow back at its steady rate: the resource, own limit or window that is used most.
+std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t flow);
+
+}  // namespace gdr::sim

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/check_text.hpp"
+#include "cli/commands.hpp"
+#include "common/file.hpp"
+#include "topology/topology_json.hpp"
+#include "verdict/verdict.hpp"
+#include "verdict/verdict_json.hpp"
+
+namespace gdr::cli {
+namespace {
+
+struct Options {
+  std::string topology;
+  std::vector<std::string> settings;
+  std::string format = "text";
+};
+
+int run(const Options& options, const ModelLibrary& models) {
+  std::vector<Setting> settings;
+  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const Topology topology = load_topology(options.topology, settings);
+  const Verdict verdict = judge(Graph(topology), models);
+  write_file("-", options.format == "json" ? json::dump(to_json(verdict, topology.name)) : check_text(topology, verdict));
+  return std::any_of(verdict.findings.begin(), verdict.findings.end(), [](const Finding& finding) { return finding.severity == Severity::error; }) ? 1 : 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("check", "Say which pairs of a topology can do GPUDirect, which cannot, why, and what to do");
+  auto options = std::make_shared<Options>();
+  command->add_option("topology", options->topology, "topology file")->required();
+  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")->allow_extra_args(false);
+  command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->footer(
+      "Example:\n"
+      "  gdr check topologies/servers/dgx-a100.json --set acs=on\n"
+      "\n"
+      "Exit codes: 0 no finding is an error, 1 some are, 2 wrong input.");
+  command->callback([options, &context] { context.exit_code = run(*options, *context.models); });
+}
+
+}  // namespace gdr::cli

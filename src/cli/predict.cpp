@@ -1,0 +1,246 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/transfer_options.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json_reader.hpp"
+#include "sim/predict.hpp"
+
+namespace gdr::cli {
+namespace {
+
+struct PredictOptions : TransferOptions {
+  int depth = 128;
+  int queue_pairs = 1;
+  bool bidirectional = false;
+  std::string flows;
+};
+
+/// A path that --path all asked for and that this topology does not have.
+struct Skipped {
+  PathKind path = PathKind::gdr;
+  std::string reason;
+};
+
+struct Results {
+  std::vector<sim::Prediction> predictions;
+  std::vector<Skipped> skipped;
+};
+
+/// One line on a terminal while many points are run; nothing elsewhere.
+class Progress {
+ public:
+  explicit Progress(std::size_t total) : total_(total), shown_(isatty(STDERR_FILENO) != 0 && total > 20) {}
+  ~Progress() {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void step() {
+    if (shown_ && ++done_ % 10 == 0) std::fprintf(stderr, "\rpredicting: %zu of %zu", done_, total_);
+  }
+
+ private:
+  std::size_t total_;
+  bool shown_;
+  std::size_t done_ = 0;
+};
+
+Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const PredictOptions& options) {
+  const std::vector<Transfer> transfers = transfers_of(parts.graph().topology(), options);
+  Results results;
+  Progress progress(transfers.size());
+  for (const Transfer& transfer : transfers) {
+    progress.step();
+    if (!results.skipped.empty() && results.skipped.back().path == transfer.path) continue;
+    try {
+      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional}));
+    } catch (const InputError& error) {
+      // A path that was asked for by name must work; of "all", those that do are shown.
+      if (options.path != "all") throw;
+      results.skipped.push_back({transfer.path, error.what()});
+    }
+  }
+  if (results.predictions.empty() && !results.skipped.empty()) throw InputError(results.skipped.front().reason);
+  return results;
+}
+
+std::string describe_path(PathKind path) {
+  switch (path) {
+    case PathKind::gdr: return "NICs read and write GPU memory";
+    case PathKind::staged: return "copied through bounce buffers in host memory";
+    case PathKind::tcp: return "host memory and the kernel's sockets";
+    case PathKind::rdma: return "host memory to host memory by RDMA";
+    case PathKind::p2p: return "one GPU's copy engine on the other's memory";
+  }
+  return {};
+}
+
+std::string to_text(const Graph& graph, const Results& results, const PredictOptions& options) {
+  const sim::Prediction& first = results.predictions.front();
+  std::string text = fmt::format("{}: {} to {}, {}, queue depth {}, {} queue pair{}{}\n", graph.topology().name,
+                                 label(graph.topology(), first.transfer.from), label(graph.topology(), first.transfer.to),
+                                 to_string(first.transfer.operation), options.depth, options.queue_pairs, options.queue_pairs == 1 ? "" : "s",
+                                 options.bidirectional ? ", both directions" : "");
+  for (std::size_t i = 0; i < results.predictions.size();) {
+    const PathKind path = results.predictions[i].transfer.path;
+    std::vector<std::vector<std::string>> rows{{"  size", "latency us", "done us", "GB/s", "cores", "limited by"}};
+    std::size_t end = i;
+    for (; end < results.predictions.size() && results.predictions[end].transfer.path == path; ++end) {
+      const sim::Prediction& p = results.predictions[end];
+      rows.push_back({"  " + to_string(p.transfer.size), short_number(p.latency.us()), short_number(p.completion.us()),
+                      short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{:.2f}", p.cpu_cores), p.bottleneck.substr(0, 36)});
+    }
+    const sim::Prediction& last = results.predictions[end - 1];
+    text += fmt::format("\n{}: {}\n", to_string(path), describe_path(path));
+    text += fmt::format("  per payload byte: host memory {:g}, DRAM {:g}, PCIe {:.2f} bytes\n", last.host_memory_bytes_per_byte, last.dram_bytes_per_byte,
+                        last.pcie_bytes_per_byte);
+    text += table(rows);
+    i = end;
+  }
+  for (const Skipped& skipped : results.skipped) text += fmt::format("\n{}: not possible: {}\n", to_string(skipped.path), skipped.reason);
+  return text;
+}
+
+std::string to_json_text(const Graph& graph, const Results& results, const PredictOptions& options) {
+  json::Array list;
+  for (const sim::Prediction& prediction : results.predictions) list.push_back(prediction_to_json(graph, prediction));
+  json::Array skipped;
+  for (const Skipped& skip : results.skipped) skipped.emplace_back(json::Object{{"path", to_string(skip.path)}, {"reason", skip.reason}});
+  json::Value document(json::Object{{"format", 1}, {"topology", graph.topology().name}, {"from", options.from}, {"to", options.to}, {"results", std::move(list)}});
+  if (!skipped.empty()) document.set("skipped", std::move(skipped));
+  return json::dump(document);
+}
+
+std::string csv_quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string to_csv(const Graph& graph, const std::vector<sim::Prediction>& predictions) {
+  std::string text =
+      "from,to,path,operation,size_bytes,latency_us,completion_us,bandwidth_GBps,bottleneck,cpu_cores,host_memory_bytes_per_byte,"
+      "dram_bytes_per_byte,pcie_bytes_per_byte\n";
+  for (const sim::Prediction& p : predictions)
+    text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", label(graph.topology(), p.transfer.from),
+                        label(graph.topology(), p.transfer.to), to_string(p.transfer.path), to_string(p.transfer.operation), p.transfer.size.count,
+                        p.latency.us(), p.completion.us(), p.bandwidth.gigabytes_per_second(), csv_quoted(p.bottleneck), p.cpu_cores,
+                        p.host_memory_bytes_per_byte, p.dram_bytes_per_byte, p.pcie_bytes_per_byte);
+  return text;
+}
+
+/// {"format": 1, "flows": [{"from", "to", "path", "operation", "size", "start"}...]}
+std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::string& file) {
+  const json::Value document = json::parse_file(file);
+  json::ObjectReader object(json::Node(document, file));
+  object.expect_format();
+  std::vector<sim::TimedTransfer> flows;
+  const auto resolve = [](const json::Node& node, auto parse) {
+    try {
+      return parse(node.string());
+    } catch (const InputError& error) {
+      node.fail(error.what());
+    }
+  };
+  for (const json::Node& node : object.required("flows").array()) {
+    json::ObjectReader flow(node);
+    sim::TimedTransfer& timed = flows.emplace_back();
+    const auto device = [&](const std::string& text) { return find_device(topology, text); };
+    timed.transfer.from = resolve(flow.required("from"), device);
+    timed.transfer.to = resolve(flow.required("to"), device);
+    timed.transfer.path = resolve(flow.required("path"), parse_path);
+    if (timed.transfer.path == PathKind::rdma) timed.transfer.memory = MemoryKind::host;
+    timed.transfer.size = flow.required("size").bytes();
+    if (const auto n = flow.optional("operation")) timed.transfer.operation = resolve(*n, parse_operation);
+    if (const auto n = flow.optional("start")) timed.start = n->duration();
+    flow.finish();
+  }
+  object.finish();
+  if (flows.empty()) object.node().fail("\"flows\" is empty; list at least one");
+  return flows;
+}
+
+std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransfer>& flows, const std::vector<sim::Prediction>& predictions) {
+  std::vector<std::vector<std::string>> rows{{"flow", "path", "size", "start us", "took us", "GB/s", "limited by"}};
+  double sum = 0;
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const sim::Prediction& p = predictions[i];
+    sum += p.bandwidth.gigabytes_per_second();
+    rows.push_back({fmt::format("{} {}", label(graph.topology(), p.transfer.from), label(graph.topology(), p.transfer.to)),
+                    std::string(to_string(p.transfer.path)), to_string(p.transfer.size), short_number(flows[i].start.us()), short_number(p.latency.us()),
+                    short_number(p.bandwidth.gigabytes_per_second()), p.bottleneck.substr(0, 24)});
+  }
+  return fmt::format("{}: {} flows together\n\n{}\nsum of bandwidths: {} GB/s\n", graph.topology().name, flows.size(), table(rows), short_number(sum));
+}
+
+void run_flows(const sim::Parts& parts, const PredictOptions& options) {
+  const Graph& graph = parts.graph();
+  const auto flows = read_flows(graph.topology(), options.flows);
+  sim::Simulator simulator;
+  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, false});
+  if (options.format == "csv") {
+    write_file("-", to_csv(graph, predictions));
+  } else if (options.format == "text") {
+    write_file("-", flows_to_text(graph, flows, predictions));
+  } else {
+    json::Array list;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      json::Value result = prediction_to_json(graph, predictions[i]);
+      result.set("from", label(graph.topology(), flows[i].transfer.from));
+      result.set("to", label(graph.topology(), flows[i].transfer.to));
+      result.set("start_us", rounded(flows[i].start.us()));
+      list.push_back(std::move(result));
+    }
+    write_file("-", json::dump(json::Object{{"format", 1}, {"topology", graph.topology().name}, {"results", std::move(list)}}));
+  }
+}
+
+void run(const PredictOptions& options, const ModelLibrary& models) {
+  const Topology topology = load(options);
+  const Graph graph(topology);
+  const sim::Parts parts(graph, models);
+  if (!options.flows.empty()) {
+    if (!options.from.empty() || !options.to.empty()) throw InputError("--flows names the ends of every flow; leave out --from and --to");
+    run_flows(parts, options);
+    return;
+  }
+  if (options.from.empty() || options.to.empty()) throw InputError("say what to predict: --from HOST/DEVICE --to HOST/DEVICE, or --flows FILE");
+  sim::Simulator simulator;
+  const Results results = run_transfers(simulator, parts, options);
+  if (options.format == "json") write_file("-", to_json_text(graph, results, options));
+  else if (options.format == "csv") write_file("-", to_csv(graph, results.predictions));
+  else write_file("-", to_text(graph, results, options));
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("predict", "Predict latency and bandwidth of each data path");
+  auto options = std::make_shared<PredictOptions>();
+  options->sizes = "8B,4KiB,64KiB,1MiB,64MiB";
+  add_transfer_options(*command, *options, {"text", "json", "csv"}, false);
+  command->get_option("--size")->capture_default_str();
+  command->add_option("--depth", options->depth, "messages posted and not completed, for bandwidth")->check(CLI::Range(1, 1 << 16))->capture_default_str();
+  command->add_option("--queue-pairs", options->queue_pairs, "queue pairs that share the transfer")->check(CLI::Range(1, 4096))->capture_default_str();
+  command->add_flag("--bidirectional", options->bidirectional, "the same the other way at once; bandwidths are sums");
+  command->add_option("--flows", options->flows, "file of transfers that run together: from, to, path, operation, size, start");
+  command->footer(
+      "Latency is one message alone, from the post to the last byte visible in the target\n"
+      "memory; done: until the initiator has its completion. GB/s is decimal, steady state.\n"
+      "Examples:\n"
+      "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0\n"
+      "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0 \\\n"
+      "      --path gdr --size 1MiB --set h0/nic0.link=gen3x8");
+  command->callback([options, &context] { run(*options, *context.models); });
+}
+
+}  // namespace gdr::cli

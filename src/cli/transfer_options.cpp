@@ -1,0 +1,64 @@
+#include "cli/transfer_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/output.hpp"
+#include "common/error.hpp"
+
+namespace gdr::cli {
+
+void add_transfer_options(CLI::App& command, TransferOptions& options, const std::vector<std::string>& formats, bool ends_required) {
+  command.add_option("topology", options.topology, "topology file")->required();
+  command.add_option("--set", options.settings, "KEY=VALUE: what if, as in iommu=translate or h0/nic0.link=gen4x8")->allow_extra_args(false);
+  command.add_option("--from", options.from, "HOST/DEVICE whose memory the bytes leave")->required(ends_required);
+  command.add_option("--to", options.to, "HOST/DEVICE whose memory they reach")->required(ends_required);
+  command.add_option("--path", options.path, "all, or a list of gdr, staged, tcp, rdma (host memory), p2p")->capture_default_str();
+  command.add_option("--operation", options.operation, "write, read (the receiving side fetches) or send (two-sided, as MPI)")->capture_default_str();
+  command.add_option("--size", options.sizes, "sizes of a message, 1B to 16GiB, separated by commas");
+  command.add_option("--via", options.via, "NICs to use, as in h0/nic1,h1/nic1 (default: the nearest)");
+  command.add_option("--memory", options.memory, "gpu, or host: the host memory near the two devices")
+      ->check(CLI::IsMember({"gpu", "host"}))
+      ->capture_default_str();
+  command.add_option("--format", options.format, "how to print")->check(CLI::IsMember(formats))->capture_default_str();
+}
+
+Topology load(const TransferOptions& options) {
+  std::vector<Setting> settings;
+  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  return load_topology(options.topology, settings);
+}
+
+std::vector<Bytes> parse_sizes(const std::string& text) {
+  std::vector<Bytes> sizes;
+  for (const std::string& part : split(text)) sizes.push_back(parse_bytes(part));
+  return sizes;
+}
+
+std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptions& options) {
+  Transfer base;
+  base.from = find_device(topology, options.from);
+  base.to = find_device(topology, options.to);
+  base.operation = parse_operation(options.operation);
+  base.memory = options.memory == "host" ? MemoryKind::host : MemoryKind::gpu;
+  if (!options.via.empty())
+    for (const std::string& nic : split(options.via)) base.via.push_back(find_device(topology, nic));
+  std::vector<PathKind> paths;
+  if (options.path == "all") {
+    paths = paths_between(base.from, base.to, base.memory);
+  } else {
+    for (const std::string& name : split(options.path)) paths.push_back(parse_path(name));
+  }
+  std::vector<Transfer> transfers;
+  for (const PathKind path : paths)
+    for (const Bytes size : parse_sizes(options.sizes)) {
+      Transfer transfer = base;
+      transfer.path = path;
+      transfer.size = size;
+      transfers.push_back(transfer);
+    }
+  return transfers;
+}
+
+}  // namespace gdr::cli

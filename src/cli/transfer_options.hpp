@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "datapath/data_path.hpp"
+#include "topology/topology_json.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace gdr::cli {
+
+/// The options that predict and explain share: which topology, between what, how.
+struct TransferOptions {
+  std::string topology;
+  std::vector<std::string> settings;
+  std::string from;
+  std::string to;
+  std::string path = "all";
+  std::string operation = "write";
+  std::string sizes;
+  std::string via;
+  std::string memory = "gpu";
+  std::string format = "text";
+};
+
+/// Adds --set, --from, --to, --path, --operation, --size, --via, --memory and --format.
+void add_transfer_options(CLI::App& command, TransferOptions& options, const std::vector<std::string>& formats, bool ends_required);
+
+/// The topology with the settings applied.
+Topology load(const TransferOptions& options);
+
+std::vector<Bytes> parse_sizes(const std::string& text);
+
+/// One transfer a path and size, path by path. Paths named one by one must exist; with "all", those that make sense.
+std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptions& options);
+
+}  // namespace gdr::cli

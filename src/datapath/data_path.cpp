@@ -1,0 +1,218 @@
+#include "datapath/data_path.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "topology/distance.hpp"
+
+namespace gdr {
+namespace {
+
+constexpr std::array<std::string_view, 5> path_names{"gdr", "staged", "tcp", "rdma", "p2p"};
+constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
+constexpr std::array<std::string_view, 5> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy"};
+
+template <typename Enum, std::size_t N>
+Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names, std::string_view what) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (names.at(i) == text) return static_cast<Enum>(i);
+  throw InputError(fmt::format("\"{}\" is no {}; there are: {}", text, what, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::string_view to_string(PathKind path) { return path_names.at(static_cast<std::size_t>(path)); }
+PathKind parse_path(std::string_view text) { return parse_word<PathKind>(text, path_names, "path"); }
+std::string_view to_string(Operation operation) { return operation_names.at(static_cast<std::size_t>(operation)); }
+Operation parse_operation(std::string_view text) { return parse_word<Operation>(text, operation_names, "operation"); }
+std::string_view to_string(Mover mover) { return mover_names.at(static_cast<std::size_t>(mover)); }
+
+std::vector<PathKind> paths_between(DeviceId from, DeviceId to, MemoryKind memory) {
+  if (memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
+  if (from.host == to.host) return {PathKind::staged, PathKind::p2p};
+  return {PathKind::tcp, PathKind::staged, PathKind::gdr};
+}
+
+namespace {
+
+bool does_rdma(const Device& nic, const ModelLibrary& models) {
+  return models.nic(nic.model.empty() ? "generic" : nic.model).rdma.value != "none";
+}
+
+/// The NICs of the device's host at the least distance.
+std::vector<DeviceId> nearest_nics(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
+  std::vector<DeviceId> nearest;
+  Distance best = Distance::none;
+  const Host& host = graph.topology().hosts.at(device.host);
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    const Device& nic = host.devices[i];
+    if (nic.kind != DeviceKind::nic || (rdma && !does_rdma(nic, models))) continue;
+    const DeviceId id{device.host, i};
+    const Distance distance = pcie_distance(graph, device, id);
+    if (distance < best) nearest.clear();
+    if (distance <= best) nearest.push_back(id);
+    best = std::min(best, distance);
+  }
+  return nearest;
+}
+
+}  // namespace
+
+std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
+  const std::vector<DeviceId> nics = nearest_nics(graph, models, device, rdma);
+  if (nics.empty()) return std::nullopt;
+  const Host& host = graph.topology().hosts.at(device.host);
+  std::size_t turn = 0;
+  for (std::size_t i = 0; i < device.device; ++i)
+    if (host.devices[i].kind == host.devices[device.device].kind && nearest_nics(graph, models, {device.host, i}, rdma) == nics) ++turn;
+  return nics[turn % nics.size()];
+}
+
+namespace {
+
+/// Builds the stages of one transfer in order.
+class Planner {
+ public:
+  Planner(const Graph& graph, const ModelLibrary& models, const Transfer& transfer) : graph_(graph), models_(models) {
+    plan_.transfer = transfer;
+    plan_.from_numa = graph.numa_of(transfer.from);
+    plan_.to_numa = graph.numa_of(transfer.to);
+  }
+
+  TransferPlan between_gpus_of_one_host() {
+    const Transfer& t = plan_.transfer;
+    if (t.path == PathKind::staged) {
+      copy_out();
+      plan_.to_numa = plan_.from_numa;
+      copy_in();
+    } else if (t.operation == Operation::read) {
+      add_read(Mover::copy_engine, graph_.device(t.to), graph_.device(t.from), graph_.device(t.to));
+    } else {
+      add_write(Mover::copy_engine, graph_.device(t.from), graph_.device(t.from), graph_.device(t.to));
+    }
+    return std::move(plan_);
+  }
+
+  TransferPlan between_hosts() {
+    const Transfer& t = plan_.transfer;
+    plan_.from_nic = choose_nic(t.from);
+    plan_.to_nic = choose_nic(t.to);
+    const bool bounce = t.memory == MemoryKind::gpu && t.path != PathKind::gdr;
+    const bool sockets = t.path == PathKind::tcp;
+    if (bounce) copy_out();
+    if (sockets) cpu_copy(t.from.host, plan_.from_numa);
+    const VertexId source = t.path == PathKind::gdr ? graph_.device(t.from) : graph_.memory(t.from.host, plan_.from_numa);
+    const VertexId target = t.path == PathKind::gdr ? graph_.device(t.to) : graph_.memory(t.to.host, plan_.to_numa);
+    const VertexId from_nic = graph_.device(*plan_.from_nic);
+    const VertexId to_nic = graph_.device(*plan_.to_nic);
+    add_read(Mover::nic_read, from_nic, source, from_nic);
+    const auto wire = graph_.wire_route(from_nic, to_nic);
+    if (!wire)
+      throw InputError(fmt::format("{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": {{\"model\": \"infiniband\"}}",
+                                   graph_.topology().name));
+    plan_.stages.push_back({Mover::wire, from_nic, from_nic, to_nic, t.size, false, *wire, {}, false});
+    add_write(Mover::nic_write, to_nic, to_nic, target);
+    if (sockets) cpu_copy(t.to.host, plan_.to_numa);
+    if (bounce) copy_in();
+    return std::move(plan_);
+  }
+
+ private:
+  DeviceId choose_nic(DeviceId device) {
+    for (const DeviceId& nic : plan_.transfer.via)
+      if (nic.host == device.host) return nic;
+    const bool rdma = plan_.transfer.path != PathKind::tcp;
+    const auto nic = nearest_nic(graph_, models_, device, rdma);
+    if (!nic)
+      throw InputError(fmt::format("host {} has no NIC{}; the path {} needs one", graph_.topology().hosts.at(device.host).name,
+                                   rdma ? " that does RDMA" : "", to_string(plan_.transfer.path)));
+    return *nic;
+  }
+
+  void copy_out() {
+    const DeviceId from = plan_.transfer.from;
+    add_write(Mover::copy_engine, graph_.device(from), graph_.device(from), graph_.memory(from.host, plan_.from_numa));
+  }
+  void copy_in() {
+    const DeviceId to = plan_.transfer.to;
+    add_read(Mover::copy_engine, graph_.device(to), graph_.memory(to.host, plan_.to_numa), graph_.device(to));
+  }
+  void cpu_copy(std::size_t host, std::size_t numa) {
+    const VertexId memory = graph_.memory(host, numa);
+    const VertexId socket = graph_.socket(host, graph_.socket_of_numa(host, numa));
+    plan_.stages.push_back({Mover::cpu_copy, socket, memory, memory, plan_.transfer.size, false, {}, {}, false});
+  }
+
+  void add_write(Mover mover, VertexId engine, VertexId from, VertexId to) {
+    const auto route = request_route(graph_, from, to);
+    check(route.has_value(), "a write between hosts");
+    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, false, route->hops, {}, route->redirected});
+  }
+
+  void add_read(Mover mover, VertexId engine, VertexId from, VertexId to) {
+    const auto requests = request_route(graph_, engine, from);
+    const auto completions = completion_route(graph_, engine, from);
+    check(requests.has_value() && completions.has_value(), "a read between hosts");
+    std::optional<bool> redirected = requests->redirected;
+    if (redirected.has_value() && !*redirected) redirected = completions->redirected;
+    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, true, completions->hops, requests->hops, redirected});
+  }
+
+  const Graph& graph_;
+  const ModelLibrary& models_;
+  TransferPlan plan_;
+};
+
+void check_ends(const Graph& graph, const Transfer& t) {
+  const auto refuse = [&](DeviceId id, std::string_view need) {
+    throw InputError(fmt::format("{} is a {}, {}", label(graph.topology(), id), to_string(get(graph.topology(), id).kind), need));
+  };
+  if (t.size.count == 0) throw InputError("a transfer of 0 bytes takes no path; give at least 1B");
+  if (t.size.count > (std::uint64_t{16} << 30U)) throw InputError(fmt::format("{} is more than 16GiB, the largest transfer", to_string(t.size)));
+  for (const DeviceId id : {t.from, t.to}) {
+    const DeviceKind kind = get(graph.topology(), id).kind;
+    if (t.memory == MemoryKind::gpu && kind != DeviceKind::gpu) refuse(id, "and GPU memory needs a GPU; use --memory host for the host memory near it");
+    if (kind == DeviceKind::host_bridge) refuse(id, "which is no end of a transfer");
+  }
+  if (t.from == t.to) throw InputError(fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
+  for (const DeviceId id : t.via)
+    if (get(graph.topology(), id).kind != DeviceKind::nic) refuse(id, "and --via takes NICs");
+}
+
+}  // namespace
+
+TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer) {
+  check_ends(graph, transfer);
+  const std::vector<PathKind> possible = paths_between(transfer.from, transfer.to, transfer.memory);
+  if (std::find(possible.begin(), possible.end(), transfer.path) == possible.end()) {
+    std::vector<std::string_view> names;
+    for (const PathKind path : possible) names.push_back(to_string(path));
+    throw InputError(fmt::format("the path {} does not lead from {} to {} ({} memory, {}); there are: {}", to_string(transfer.path),
+                                 label(graph.topology(), transfer.from), label(graph.topology(), transfer.to),
+                                 transfer.memory == MemoryKind::gpu ? "GPU" : "host",
+                                 transfer.from.host == transfer.to.host ? "one host" : "two hosts", fmt::join(names, ", ")));
+  }
+  Planner planner(graph, models, transfer);
+  if (transfer.from.host == transfer.to.host) {
+    if (transfer.memory == MemoryKind::host)
+      throw InputError(fmt::format("{} and {} are on one host; host memory to host memory needs two hosts", label(graph.topology(), transfer.from),
+                                   label(graph.topology(), transfer.to)));
+    return planner.between_gpus_of_one_host();
+  }
+  return planner.between_hosts();
+}
+
+int host_memory_passes(const TransferPlan& plan, const Graph& graph) {
+  int passes = 0;
+  for (const Stage& stage : plan.stages)
+    for (const VertexId end : {stage.from, stage.to})
+      if (graph.vertex(end).kind == VertexKind::memory) ++passes;
+  return passes;
+}
+
+}  // namespace gdr

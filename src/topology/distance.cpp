@@ -1,0 +1,106 @@
+#include "topology/distance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/check.hpp"
+
+namespace gdr {
+
+std::string_view to_string(Distance distance) {
+  static constexpr std::array<std::string_view, 8> names{"X", "PIX", "PXB", "PHB", "PHB/NODE", "NODE", "SYS", "none"};
+  return names.at(static_cast<std::size_t>(distance));
+}
+
+Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
+  if (a == b) return Distance::self;
+  if (a.host != b.host) return Distance::none;
+  const auto route = graph.local_route(graph.device(a), graph.device(b));
+  check(route.has_value(), "two devices of a host that are not joined");
+  int switches = 0;
+  bool bridge = false;
+  bool socket = false;
+  bool known = true;
+  for (const Hop& hop : *route) {
+    const Vertex& v = graph.vertex(hop.to);
+    if (v.kind == VertexKind::pci_switch) ++switches;
+    if (v.kind == VertexKind::host_bridge) {
+      bridge = true;
+      known = known && v.known;
+    }
+    if (v.kind == VertexKind::socket) socket = true;
+  }
+  if (graph.numa_of(a) != graph.numa_of(b)) return Distance::sys;
+  if (socket) return known ? Distance::node : Distance::phb_or_node;
+  if (bridge) return Distance::phb;
+  return switches > 1 ? Distance::pxb : Distance::pix;
+}
+
+int nvlink_count(const Graph& graph, DeviceId a, DeviceId b) {
+  if (a.host != b.host || a == b) return 0;
+  const Host& host = graph.topology().hosts.at(a.host);
+  const std::string& name_a = host.devices.at(a.device).name;
+  const std::string& name_b = host.devices.at(b.device).name;
+  int direct = 0;
+  int to_switch_a = 0;
+  int to_switch_b = 0;
+  const auto is_switch = [&](const NvLink& link) {
+    const auto device = device_index(host, link.to);
+    return link.to.empty() || (device && host.devices[*device].kind == DeviceKind::nvswitch);
+  };
+  for (const NvLink& link : host.nvlinks) {
+    if ((link.from == name_a && link.to == name_b) || (link.from == name_b && link.to == name_a)) direct += link.count;
+    if (link.from == name_a && is_switch(link)) to_switch_a += link.count;
+    if (link.from == name_b && is_switch(link)) to_switch_b += link.count;
+  }
+  return direct > 0 ? direct : std::min(to_switch_a, to_switch_b);
+}
+
+std::string smi_distance(const Graph& graph, DeviceId a, DeviceId b) {
+  if (const int links = nvlink_count(graph, a, b); links > 0) return fmt::format("NV{}", links);
+  return std::string(to_string(pcie_distance(graph, a, b)));
+}
+
+namespace {
+
+/// The direct way, with a detour from the turning switch up to its host bridge and back when the ingress port redirects by `bits`.
+std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId to, std::uint16_t bits) {
+  const auto direct = graph.local_route(from, to);
+  if (!direct) return std::nullopt;
+  PeerRoute route{*direct, false};
+  const auto turn = std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
+  const bool inside = std::all_of(direct->begin(), direct->end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
+  if (!inside || turn == direct->begin() || turn == direct->end()) return route;
+  if (graph.vertex(turn->from).kind != VertexKind::pci_switch) return route;
+  const Hop& ingress = *(turn - 1);
+  const Device* below = graph.device_at(ingress.from);
+  check(below != nullptr, "a switch port without a device");
+  route.parts_at_switch = true;
+  route.deciding_device = graph.vertex(ingress.from).index;
+  if (!below->acs) {
+    route.redirected = std::nullopt;
+    return route;
+  }
+  route.redirected = below->acs->has(bits);
+  if (!*route.redirected) return route;
+  const Route up = graph.route_to_host_bridge(turn->from);
+  const Route down = reversed(up);
+  const auto at = route.hops.begin() + (turn - direct->begin());
+  const auto inserted = route.hops.insert(at, up.begin(), up.end());
+  route.hops.insert(inserted + static_cast<std::ptrdiff_t>(up.size()), down.begin(), down.end());
+  return route;
+}
+
+}  // namespace
+
+std::optional<PeerRoute> request_route(const Graph& graph, VertexId initiator, VertexId target) {
+  return peer_route(graph, initiator, target, Acs::request_redirect | Acs::egress_control);
+}
+
+std::optional<PeerRoute> completion_route(const Graph& graph, VertexId initiator, VertexId target) {
+  return peer_route(graph, target, initiator, Acs::completion_redirect);
+}
+
+}  // namespace gdr

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topology/pcie.hpp"
+#include "verdict/pair_context.hpp"
+
+namespace gdr {
+namespace {
+
+void limit(Bandwidth& bound, Bandwidth by) { bound = std::min(bound, by); }
+void limit(Bandwidth& bound, const std::optional<Bandwidth>& by) {
+  if (by) limit(bound, *by);
+}
+
+/// What the device that starts the transfers brings with it.
+struct Engine {
+  Bytes outstanding_reads;
+  Duration pcie_latency;
+  std::optional<Bandwidth> dma_bandwidth;
+};
+
+Engine engine_of(const PairContext& pair) {
+  const Device& device = pair.initiator_device();
+  if (pair.kind == PairKind::gpu_gpu) {
+    const GpuModel& gpu = gpu_model(*pair.models, device);
+    return {gpu.outstanding_reads.value, gpu.pcie_latency.value, std::nullopt};
+  }
+  if (pair.kind == PairKind::nvme_gpu) {
+    const NvmeModel& drive = nvme_model(*pair.models, device);
+    return {drive.outstanding_reads.value, drive.pcie_latency.value, std::nullopt};
+  }
+  const NicModel& nic = nic_model(*pair.models, device);
+  Bytes outstanding = nic.outstanding_reads.value;
+  // Smaller requests of as many tags keep fewer bytes on their way.
+  if (device.max_read_request && *device.max_read_request < nic.max_read_request.value)
+    outstanding.count = outstanding.count * device.max_read_request->count / nic.max_read_request.value.count;
+  return {outstanding, nic.pcie_latency.value, nic.dma_bandwidth ? std::optional(nic.dma_bandwidth->value) : std::nullopt};
+}
+
+/// One way over switches, root complex and sockets, without the two ends.
+Duration way_latency(const PairContext& pair, const Route& route) {
+  Duration latency;
+  bool root_complex = false;
+  for (const Hop& hop : route) {
+    const Vertex& passed = pair.graph->vertex(hop.to);
+    if (passed.kind == VertexKind::pci_switch && passed.known) latency += switch_model(*pair.models, *pair.graph->device_at(hop.to)).latency.value;
+    root_complex = root_complex || passed.kind == VertexKind::host_bridge;
+    if (hop.kind == HopKind::socket_link && pair.cpu != nullptr && pair.cpu->socket_link_latency) latency += pair.cpu->socket_link_latency->value;
+  }
+  if (root_complex && pair.cpu != nullptr) latency += pair.cpu->root_port_latency.value * 2 + pair.cpu->p2p_latency.value;
+  return latency;
+}
+
+/// The links and crossbars of a route, for TLPs that need `wire` bytes of a link for each byte of payload.
+template <typename Traffic>
+Bandwidth links_bound(const PairContext& pair, const Route& route, Traffic traffic) {
+  Bandwidth bound{1e15};
+  for (const Hop& hop : route) {
+    const Device* into = pair.graph->device_at(hop.to);
+    if (into != nullptr && into->kind == DeviceKind::pci_switch) {
+      const auto& crossbar = switch_model(*pair.models, *into).crossbar_bandwidth;
+      if (crossbar) limit(bound, crossbar->value);
+    }
+    if (hop.kind != HopKind::pcie) continue;
+    const DeviceId below{pair.from.host, pair.graph->vertex(hop.up ? hop.from : hop.to).index};
+    const LinkFact fact = link_of(*pair.graph, *pair.models, below);
+    if (!fact.link) continue;
+    const PcieModel& generation = pair.models->pcie(fact.link->generation);
+    double share = 1 / traffic(generation).wire_bytes_per_byte;
+    for (const VertexId end : {hop.from, hop.to}) {
+      const Device* device = pair.graph->device_at(end);
+      if (device == nullptr || device->kind != DeviceKind::pci_switch) continue;
+      const auto& percent = switch_model(*pair.models, *device).port_bandwidth_percent;
+      if (percent) share = std::min(share, static_cast<double>(percent->value) / 100 / traffic(generation).wire_bytes_per_byte);
+    }
+    limit(bound, tlp_bandwidth(generation, fact.link->width) * share);
+  }
+  return bound;
+}
+
+Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
+  const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
+  Bytes piece = std::min(gpu.completion_size.value, pair.max_payload);
+  if (pair.through_root_complex() && pair.cpu != nullptr && pair.cpu->read_completion_split)
+    piece = std::min(piece, pair.cpu->read_completion_split->value);
+  Bandwidth bound = links_bound(pair, pair.ways.completion, [&](const PcieModel& generation) { return completion_traffic(generation, piece, piece); });
+  limit(bound, gpu.bar_read_bandwidth.value);
+  limit(bound, engine.dma_bandwidth);
+  limit(bound, forward_limit(pair).read);
+  const Duration ends = (engine.pcie_latency + gpu.pcie_latency.value) * 2 + gpu.bar_read_latency.value;
+  limit(bound, read_window(engine.outstanding_reads, ends + way_latency(pair, pair.ways.request) + way_latency(pair, pair.ways.completion)));
+  return bound;
+}
+
+Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
+  const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
+  Bandwidth bound = links_bound(pair, pair.ways.request,
+                                [&](const PcieModel& generation) { return write_traffic(generation, pair.max_payload, pair.max_payload); });
+  limit(bound, gpu.bar_write_bandwidth.value);
+  limit(bound, engine.dma_bandwidth);
+  limit(bound, forward_limit(pair).write);
+  for (const Hop& hop : pair.ways.request) {
+    const Device* into = pair.graph->device_at(hop.to);
+    if (into == nullptr || into->kind != DeviceKind::pci_switch) continue;
+    const SwitchModel& model = switch_model(*pair.models, *into);
+    limit(bound, credit_window(model.posted_credit.value, model.latency.value));
+  }
+  limit(bound, credit_window(gpu.posted_credit.value, gpu.pcie_latency.value + gpu.bar_write_latency.value));
+  return bound;
+}
+
+/// All NVLinks of the pair together, both ways alike.
+PairBandwidth nvlink_bound(const PairContext& pair) {
+  const Host& host = pair.host();
+  std::string name;
+  for (const NvLink& link : host.nvlinks)
+    if (link.from == pair.initiator_device().name && !link.model.empty() && !numa_index(host, link.to)) name = link.model;
+  const auto& generation = gpu_model(*pair.models, pair.gpu()).nvlink_generation;
+  if (name.empty() && generation) name = fmt::format("nvlink{}", generation->value);
+  if (name.empty()) return {};
+  const NvlinkModel& model = pair.models->nvlink(name);
+  const Bandwidth bound = model.link_bandwidth.value * (pair.nvlinks * static_cast<double>(model.protocol_efficiency_percent.value) / 100);
+  return {bound, bound};
+}
+
+}  // namespace
+
+PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator, DeviceId target) {
+  const DeviceKind kind = get(graph.topology(), initiator).kind;
+  PairContext pair;
+  if (kind == DeviceKind::nic) pair = make_pair_context(graph, models, PairKind::gpu_nic, target, initiator);
+  else pair = make_pair_context(graph, models, kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu, initiator, target);
+  if (pair.over_nvlink()) return nvlink_bound(pair);
+  const Engine engine = engine_of(pair);
+  return {read_bound(pair, engine), write_bound(pair, engine)};
+}
+
+}  // namespace gdr

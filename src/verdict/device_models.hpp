@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+
+#include "topology/graph.hpp"
+#include "topology/model_library.hpp"
+
+namespace gdr {
+
+// The models behind the devices of a topology, with the fall-backs for what a file leaves out.
+
+const GpuModel& gpu_model(const ModelLibrary& models, const Device& gpu);
+const NicModel& nic_model(const ModelLibrary& models, const Device& nic);
+/// Without a model, a drive of its link's generation.
+const NvmeModel& nvme_model(const ModelLibrary& models, const Device& drive);
+const SwitchModel& switch_model(const ModelLibrary& models, const Device& pci_switch);
+
+/// The CPU of the socket that a device hangs below; nullptr when the file does not say which it is.
+const CpuModel* cpu_of(const Graph& graph, const ModelLibrary& models, DeviceId device);
+
+/// An AMD GPU, by its model or its PCI id.
+bool is_amd_gpu(const ModelLibrary& models, const Device& gpu);
+/// A GPU that is joined to a NUMA node by NVLink-C2C.
+bool has_c2c(const Host& host, const Device& gpu);
+/// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a virtual machine and at 2.5 GT/s.
+bool is_virtual_switch(const ModelLibrary& models, const Host& host, const Device& device);
+
+Bytes max_payload_of(const ModelLibrary& models, const Device& device);
+/// Network rate of a NIC: its ports in use together. A file that does not count them has one in use.
+Bandwidth network_rate(const ModelLibrary& models, const Device& nic);
+/// True when RDMA packets of the NIC run over Ethernet.
+bool runs_ethernet(const Topology& topology, const ModelLibrary& models, const Device& nic);
+
+/// What the file says of a device's link, unless software shows it: the links of virtual bridges, and 2.5 GT/s of an endpoint in
+/// a virtual machine or of a GPU that sits in the processor's package. `believed` is then false and the model's link stands in.
+struct LinkFact {
+  std::optional<PcieLink> link;
+  bool believed = true;
+};
+LinkFact link_of(const Graph& graph, const ModelLibrary& models, DeviceId device);
+
+/// Payload per second and direction of posted writes with TLPs of `max_payload`.
+Bandwidth payload_rate(const ModelLibrary& models, PcieLink link, Bytes max_payload);
+
+}  // namespace gdr

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "verdict/host_verdict.hpp"
+
+namespace gdr {
+namespace {
+
+Severity severity_of(const RuleNote& note, const JudgedPair& pair) {
+  if (!pair.used) return Severity::note;
+  const bool decides = (note.effect == Effect::blocks && pair.answer == PairAnswer::blocked) ||
+                       (note.effect == Effect::slows && pair.answer == PairAnswer::slow);
+  if (decides) return Severity::error;
+  return note.effect == Effect::costs || note.effect == Effect::slows ? Severity::warning : Severity::note;
+}
+
+/// What is said of one place (or, for place kind pair, of one pair), however many pairs it concerns.
+struct Statement {
+  const RuleNote* note = nullptr;
+  Severity severity = Severity::note;
+  std::size_t pair = 0;
+};
+
+using StatementKey = std::tuple<std::string, std::string, std::string, Place, std::size_t>;
+
+/// Statements in the order in which they were first made, each with the worst severity of its pairs.
+std::vector<Statement> statements_of(const std::vector<JudgedPair>& pairs) {
+  std::vector<Statement> statements;
+  std::map<StatementKey, std::size_t> known;
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    for (const RuleNote& note : pairs[i].notes) {
+      const std::size_t own = note.place.kind == Place::Kind::pair ? i : 0;
+      const Severity severity = severity_of(note, pairs[i]);
+      const auto [at, added] = known.try_emplace({note.rule, note.reason, note.remedy, note.place, own}, statements.size());
+      if (added) statements.push_back({&note, severity, i});
+      else statements[at->second].severity = std::min(statements[at->second].severity, severity);
+    }
+  return statements;
+}
+
+/// Ports share a finding when they are of one switch (or all of root ports) and have the same bits.
+using GroupKey = std::tuple<Severity, std::string, std::string, std::string, Place::Kind, PairKind, std::string, std::string>;
+
+GroupKey group_key(const Statement& statement, const std::vector<JudgedPair>& pairs) {
+  const RuleNote& note = *statement.note;
+  const bool pair = note.place.kind == Place::Kind::pair;
+  return {statement.severity, note.rule, note.reason, note.remedy, note.place.kind,
+          pair ? pairs[statement.pair].context.kind : PairKind::gpu_nic, note.place.above, note.place.bits};
+}
+
+/// A name's letters and its number at the end, -1 without one.
+std::pair<std::string, long> numbered(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == name.size() || name.size() - digits > 6) return {name, -1};
+  return {name.substr(0, digits), std::stol(name.substr(digits))};
+}
+
+/// "gpu0-gpu3, gpu6": three and more in a row are drawn together.
+std::string names_text(const std::vector<std::string>& names, const std::string& prefix = "") {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < names.size();) {
+    const auto [letters, number] = numbered(names[i]);
+    std::size_t end = i + 1;
+    while (number >= 0 && end < names.size() && numbered(names[end]) == std::pair(letters, number + static_cast<long>(end - i))) ++end;
+    const bool run = end - i > 2;
+    if (!run) end = i + 1;
+    parts.push_back(run ? fmt::format("{0}{1}-{2}", prefix, names[i], names[end - 1]) : prefix + names[i]);
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0": GPUs with the same partners stand together.
+std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> partners;
+  for (const std::size_t i : pairs) {
+    const PairContext& pair = verdict.pairs[i].context;
+    const std::string& from = pair.device(pair.from).name;
+    if (partners.find(from) == partners.end()) order.push_back(from);
+    partners[from].push_back(pair.device(pair.to).name);
+  }
+  std::vector<std::string> parts;
+  std::set<std::string> done;
+  for (const std::string& from : order) {
+    if (done.count(from) != 0) continue;
+    std::vector<std::string> alike;
+    for (const std::string& other : order)
+      if (partners[other] == partners[from]) alike.push_back(other);
+    done.insert(alike.begin(), alike.end());
+    parts.push_back(fmt::format("{} with {}", names_text(alike), names_text(partners[from])));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string ports_text(const FindingGroup& group, const std::string& host) {
+  const Place& first = group.places.front();
+  std::vector<std::string> devices;
+  for (const Place& place : group.places) devices.push_back(place.device);
+  std::string text = fmt::format("{}/{} {} port{} of {}", host, first.above, first.root ? "root" : "downstream", devices.size() > 1 ? "s" : "", names_text(devices, host + "/"));
+  if (!first.bits.empty()) text += fmt::format(", bit{} {}", first.bits.find('+') != std::string::npos ? "s" : "", first.bits);
+  return text;
+}
+
+}  // namespace
+
+Place device_place(const PairContext& pair, DeviceId device) { return {Place::Kind::device, pair.device(device).name, {}, false, {}}; }
+
+Place port_place(const PairContext& pair, DeviceId device, std::string bits) {
+  const Device& below = pair.device(device);
+  const auto parent = device_index(pair.host(), below.under);
+  const bool root = !parent || pair.host().devices[*parent].kind != DeviceKind::pci_switch;
+  return {Place::Kind::port, below.name, below.under, root, std::move(bits)};
+}
+
+std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs) {
+  std::vector<FindingGroup> groups;
+  std::map<GroupKey, std::size_t> known;
+  for (const Statement& statement : statements_of(pairs)) {
+    const RuleNote& note = *statement.note;
+    const auto [at, added] = known.try_emplace(group_key(statement, pairs), groups.size());
+    if (added) groups.push_back({note.rule, statement.severity, note.reason, note.remedy, {}, {}});
+    FindingGroup& group = groups[at->second];
+    if (note.place.kind == Place::Kind::pair) group.pairs.push_back(statement.pair);
+    else group.places.push_back(note.place);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const FindingGroup& a, const FindingGroup& b) { return a.severity < b.severity; });
+  return groups;
+}
+
+std::string where_text(const FindingGroup& group, const HostVerdict& verdict, const std::string& host) {
+  if (group.pairs.size() == 1) {
+    const PairContext& pair = verdict.pairs[group.pairs.front()].context;
+    return fmt::format("{0}/{1} with {0}/{2}", host, pair.device(pair.from).name, pair.device(pair.to).name);
+  }
+  if (!group.pairs.empty()) return fmt::format("{}: {}", host, pairs_text(group.pairs, verdict));
+  if (group.places.front().kind == Place::Kind::host) return host;
+  if (group.places.front().kind == Place::Kind::port) return ports_text(group, host);
+  std::vector<std::string> devices;
+  for (const Place& place : group.places) devices.push_back(place.device);
+  return names_text(devices, host + "/");
+}
+
+}  // namespace gdr

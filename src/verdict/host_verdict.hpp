@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "verdict/rules.hpp"
+#include "verdict/verdict.hpp"
+
+namespace gdr {
+
+/// A pair with its context and what the rules said of it.
+struct JudgedPair {
+  PairContext context;
+  PairAnswer answer = PairAnswer::unknown;
+  RuleNotes notes;
+  bool used = false;  ///< the best GPU-NIC pair of a GPU
+};
+
+/// A finding before it is written: what equal notes about several pairs, devices or ports of a host have in common.
+struct FindingGroup {
+  std::string rule;
+  Severity severity = Severity::note;
+  std::string reason;
+  std::string remedy;
+  std::vector<Place> places;  ///< devices or ports, sorted as the file has them; empty for pairs and the host
+  std::vector<std::size_t> pairs;  ///< place kind pair: indices of the pairs
+};
+
+/// The verdict on one host, without its name.
+struct HostVerdict {
+  std::vector<JudgedPair> pairs;
+  std::vector<std::size_t> best;  ///< index in pairs, for each GPU that has a NIC in its host
+  std::vector<FindingGroup> findings;
+};
+
+/// Judges the only host of `graph`.
+HostVerdict judge_host(const Graph& graph, const ModelLibrary& models);
+
+/// Puts equal notes together and gives them their severity, errors first.
+std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs);
+
+/// "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bits RR+CR"
+std::string where_text(const FindingGroup& group, const HostVerdict& verdict, const std::string& host);
+
+}  // namespace gdr

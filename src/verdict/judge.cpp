@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <memory>
+
+#include "verdict/host_verdict.hpp"
+#include "verdict/nccl_distance.hpp"
+#include "verdict/verdict.hpp"
+
+namespace gdr {
+namespace {
+
+Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t index) {
+  const PairContext& context = judged.context;
+  Pair pair;
+  pair.kind = context.kind;
+  pair.host = index;
+  pair.from = host + "/" + context.device(context.from).name;
+  pair.to = host + "/" + context.device(context.to).name;
+  pair.distance = smi_distance(*context.graph, context.from, context.to);
+  pair.nccl_distance = nccl_distance(*context.graph, context.from, context.to);
+  pair.route = context.route;
+  pair.redirected = context.over_nvlink() ? std::optional(false) : context.ways.redirected();
+  pair.kernel_p2pdma = context.kernel;
+  pair.answer = judged.answer;
+  for (const RuleNote& note : judged.notes)
+    if (std::find(pair.findings.begin(), pair.findings.end(), note.rule) == pair.findings.end()) pair.findings.push_back(note.rule);
+  return pair;
+}
+
+/// The pairs of one host as they are written, with their bandwidths.
+std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph, const ModelLibrary& models, const BandwidthFunction& bandwidth) {
+  std::vector<Pair> pairs;
+  const std::string& name = graph.topology().hosts.front().name;
+  for (const JudgedPair& judged : host.pairs) {
+    pairs.push_back(written_pair(judged, name, 0));
+    if (judged.answer == PairAnswer::works || judged.answer == PairAnswer::slow)
+      pairs.back().bandwidth = bandwidth(graph, models, judged.context.initiator, judged.context.target);
+  }
+  return pairs;
+}
+
+void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pair>& pairs, const Topology& topology, std::size_t index) {
+  const std::string& name = topology.hosts[index].name;
+  const std::size_t first = verdict.pairs.size();
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const PairContext& context = judged.pairs[i].context;
+    Pair pair = pairs[i];
+    pair.host = index;
+    pair.from = name + "/" + context.device(context.from).name;
+    pair.to = name + "/" + context.device(context.to).name;
+    verdict.pairs.push_back(std::move(pair));
+  }
+  for (const std::size_t best : judged.best) verdict.best.push_back({index, verdict.pairs[first + best].from, first + best});
+  for (const FindingGroup& group : judged.findings)
+    verdict.findings.push_back({group.rule, group.severity, index, where_text(group, judged, name), group.reason, group.remedy});
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> same_hosts(const Topology& topology) {
+  std::vector<std::vector<std::size_t>> groups;
+  std::vector<Host> nameless;
+  for (std::size_t h = 0; h < topology.hosts.size(); ++h) {
+    Host host = topology.hosts[h];
+    host.name.clear();
+    const auto found = std::find(nameless.begin(), nameless.end(), host);
+    if (found != nameless.end()) {
+      groups[static_cast<std::size_t>(found - nameless.begin())].push_back(h);
+      continue;
+    }
+    nameless.push_back(std::move(host));
+    groups.push_back({h});
+  }
+  return groups;
+}
+
+Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFunction& bandwidth) {
+  const Topology& topology = graph.topology();
+  struct Judged {
+    Topology alone;  // each host by itself: a cluster costs what its different hosts cost
+    std::unique_ptr<Graph> graph;
+    HostVerdict verdict;
+    std::vector<Pair> pairs;
+  };
+  const auto groups = same_hosts(topology);
+  std::vector<Judged> judged(groups.size());
+  std::vector<std::size_t> group_of(topology.hosts.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    Judged& one = judged[g];
+    one.alone.name = topology.name;
+    one.alone.fabric = topology.fabric;
+    one.alone.hosts = {topology.hosts[groups[g].front()]};
+    one.graph = std::make_unique<Graph>(one.alone);
+    one.verdict = judge_host(*one.graph, models);
+    one.pairs = written_pairs(one.verdict, *one.graph, models, bandwidth);
+    for (const std::size_t h : groups[g]) group_of[h] = g;
+  }
+  Verdict verdict;
+  for (std::size_t h = 0; h < topology.hosts.size(); ++h)
+    add_host(verdict, judged[group_of[h]].verdict, judged[group_of[h]].pairs, topology, h);
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  return verdict;
+}
+
+}  // namespace gdr

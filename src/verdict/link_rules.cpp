@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "verdict/rules.hpp"
+
+namespace gdr {
+namespace {
+
+using namespace literals;
+
+void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
+  const Device& device = pair.device(id);
+  const LinkFact fact = link_of(*pair.graph, *pair.models, id);
+  if (!fact.believed) {
+    notes.push_back({"virtual-link-not-believed", Effect::informs, device_place(pair, id),
+                     fmt::format("The link {} is what software shows, not a real one; {} of the model stands in for it.",
+                                 device.link ? to_string(*device.link) : "", fact.link ? to_string(*fact.link) : "the fastest link"),
+                     "Take the link's width and speed from the host."});
+    return;
+  }
+  if (!device.link || !device.link_capability || *device.link == *device.link_capability) return;
+  const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
+  const Bandwidth could = payload_rate(*pair.models, *device.link_capability, pair.max_payload);
+  const bool slow = now < pair.could_carry * 0.5;
+  notes.push_back({"link-degraded", slow ? Effect::slows : Effect::costs, device_place(pair, id),
+                   fmt::format("The link runs at {} although both ends can do {}: {} instead of {} of payload.", to_string(*device.link),
+                               to_string(*device.link_capability), gbps(now), gbps(could)),
+                   "Read LnkSta again under load, since idle devices lower their speed; if it stays, reseat the card, check riser and BIOS, and retrain the link."});
+}
+
+void slot(const PairContext& pair, RuleNotes& notes) {
+  const Device& nic = pair.initiator_device();
+  const LinkFact fact = link_of(*pair.graph, *pair.models, pair.initiator);
+  if (!fact.link || !fact.believed) return;
+  // A link that could do more is link-degraded's business.
+  const PcieLink slot_link = nic.link_capability.value_or(*fact.link);
+  const Bandwidth room = payload_rate(*pair.models, slot_link, pair.max_payload);
+  const Bandwidth network = network_rate(*pair.models, nic);
+  if (network <= room) return;
+  notes.push_back({"nic-wider-than-slot", Effect::costs, device_place(pair, pair.initiator),
+                   fmt::format("The network ports carry {} ({:g} Gb/s), the slot's {} link only {} of payload.", gbps(network),
+                               network.bytes_per_second * 8e-9, to_string(slot_link), gbps(room)),
+                   "Move the NIC to a wider or faster slot, or count on the slot's rate."});
+}
+
+void read_requests(const PairContext& pair, RuleNotes& notes) {
+  const Device& nic = pair.initiator_device();
+  const NicModel& model = nic_model(*pair.models, nic);
+  if (!nic.max_read_request || *nic.max_read_request >= model.max_read_request.value) return;
+  notes.push_back({"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
+                   fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on their way at a time, so reads of GPU memory slow down.",
+                               to_string(*nic.max_read_request), to_string(model.max_read_request.value)),
+                   "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is 4096 B)."});
+}
+
+}  // namespace
+
+void link_rules(const PairContext& pair, RuleNotes& notes) {
+  if (pair.over_nvlink()) return;
+  for (const DeviceId id : links_on_way(pair)) degraded(pair, id, notes);
+  if (pair.kind != PairKind::gpu_nic) return;
+  slot(pair, notes);
+  read_requests(pair, notes);
+}
+
+std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<const PairContext*>& pairs) {
+  std::map<DeviceId, std::vector<std::size_t>> users;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (pairs[i]->over_nvlink() || pairs[i]->tree_hidden) continue;
+    for (const DeviceId id : links_on_way(*pairs[i]))
+      if (pairs[i]->device(id).kind == DeviceKind::pci_switch) users[id].push_back(i);
+  }
+  std::vector<std::pair<std::size_t, RuleNote>> notes;
+  for (const auto& [uplink, sharing] : users) {
+    const PairContext& first = *pairs[sharing.front()];
+    const LinkFact fact = link_of(*first.graph, *first.models, uplink);
+    if (sharing.size() < 2 || !fact.link || !fact.believed) continue;
+    const Bandwidth room = payload_rate(*first.models, *fact.link, first.max_payload);
+    // A NIC that serves several GPUs brings its rate once.
+    std::map<DeviceId, Bandwidth> by_nic;
+    for (const std::size_t i : sharing) by_nic[pairs[i]->initiator] = std::max(by_nic[pairs[i]->initiator], pairs[i]->could_carry);
+    Bandwidth wanted;
+    for (const auto& [nic, rate] : by_nic) wanted.bytes_per_second += rate.bytes_per_second;
+    if (wanted <= room) continue;
+    for (const std::size_t i : sharing)
+      notes.push_back({i, {"uplink-shared", pairs[i]->ways.redirected().value_or(false) ? Effect::costs : Effect::informs, device_place(first, uplink),
+                           fmt::format("{} GPU-NIC pairs in use share this switch's {} uplink of {}; together they could carry {}.", sharing.size(),
+                                       to_string(*fact.link), gbps(room), gbps(wanted)),
+                           "Give each GPU a NIC below its own switch, and keep ACS from sending their traffic over the uplink."}});
+  }
+  return notes;
+}
+
+}  // namespace gdr

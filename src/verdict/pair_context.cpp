@@ -1,0 +1,93 @@
+#include "verdict/pair_context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "verdict/kernel_p2pdma.hpp"
+
+namespace gdr {
+namespace {
+
+PairRoute route_of(const PairContext& pair) {
+  if (pair.kind == PairKind::gpu_gpu && pair.nvlinks > 0) return PairRoute::nvlink;
+  if (pair.ways.request.empty()) return PairRoute::none;
+  if (pair.ways.parts_at_switch) return PairRoute::pci_switch;
+  const bool sockets = std::any_of(pair.ways.request.begin(), pair.ways.request.end(), [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
+  return sockets ? PairRoute::socket_link : PairRoute::host_bridge;
+}
+
+/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at the CPU may meet elsewhere in truth.
+bool hidden(const PairContext& pair) {
+  const Device* turn = pair.ways.parts_at_switch ? pair.graph->device_at(pair.ways.turn) : nullptr;
+  if (turn != nullptr) return is_virtual_switch(*pair.models, pair.host(), *turn);
+  if (pair.host().virtual_machine.value_or(false)) return true;
+  return std::any_of(pair.ways.request.begin(), pair.ways.request.end(), [&](const Hop& hop) {
+    const Device* device = pair.graph->device_at(hop.to);
+    return device != nullptr && is_virtual_switch(*pair.models, pair.host(), *device);
+  });
+}
+
+Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
+  const LinkFact fact = link_of(*pair.graph, *pair.models, id);
+  const std::optional<PcieLink> link = pair.device(id).link_capability && fact.believed ? pair.device(id).link_capability : fact.link;
+  return payload_rate(*pair.models, link.value_or(PcieLink{4, 16}), pair.max_payload);
+}
+
+}  // namespace
+
+bool PairContext::through_root_complex() const {
+  if (over_nvlink()) return false;
+  return !ways.parts_at_switch || ways.redirected().value_or(false) || ways.translated;
+}
+
+PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind, DeviceId from, DeviceId to) {
+  PairContext pair;
+  pair.graph = &graph;
+  pair.models = &models;
+  pair.kind = kind;
+  pair.from = from;
+  pair.to = to;
+  pair.initiator = kind == PairKind::gpu_nic ? to : from;
+  pair.target = kind == PairKind::gpu_nic ? from : to;
+  pair.distance = pcie_distance(graph, from, to);
+  pair.nvlinks = kind == PairKind::gpu_gpu ? nvlink_count(graph, from, to) : 0;
+  pair.ways = peer_ways(graph, models, pair.initiator, pair.target);
+  pair.route = route_of(pair);
+  pair.kernel = kernel_p2pdma(graph, models, pair.ways, pair.initiator, pair.target);
+  pair.cpu = cpu_of(graph, models, from);
+  pair.tree_hidden = !pair.over_nvlink() && hidden(pair);
+  pair.max_payload = std::min(max_payload_of(models, pair.initiator_device()), max_payload_of(models, pair.gpu()));
+  pair.could_carry = std::min(link_could_carry(pair, pair.initiator), link_could_carry(pair, pair.target));
+  if (kind == PairKind::gpu_nic) pair.could_carry = std::min(pair.could_carry, network_rate(models, pair.initiator_device()));
+  return pair;
+}
+
+std::optional<Bandwidth> ForwardLimit::least() const {
+  if (!read || !write) return read ? read : write;
+  return std::min(*read, *write);
+}
+
+ForwardLimit forward_limit(const PairContext& pair) {
+  if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex()) return {};
+  const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
+    return parameter ? std::optional(parameter->value) : std::nullopt;
+  };
+  if (pair.route == PairRoute::socket_link) return {value(pair.cpu->p2p_remote_read_bandwidth), value(pair.cpu->p2p_remote_write_bandwidth)};
+  return {value(pair.cpu->p2p_read_bandwidth), value(pair.cpu->p2p_write_bandwidth)};
+}
+
+std::vector<DeviceId> links_on_way(const PairContext& pair) {
+  std::vector<DeviceId> devices;
+  for (const Route* route : {&pair.ways.request, &pair.ways.completion})
+    for (const Hop& hop : *route) {
+      if (hop.kind != HopKind::pcie) continue;
+      const DeviceId id{pair.from.host, pair.graph->vertex(hop.up ? hop.from : hop.to).index};
+      if (std::find(devices.begin(), devices.end(), id) == devices.end()) devices.push_back(id);
+    }
+  return devices;
+}
+
+std::string gbps(Bandwidth bandwidth) { return fmt::format("{:.1f} GB/s", bandwidth.gigabytes_per_second()); }
+
+}  // namespace gdr

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/distance.hpp"
+#include "topology/graph.hpp"
+#include "topology/model_library.hpp"
+
+namespace gdr {
+
+// The verdict on a topology as plain data: which device pairs of a host reach each other directly, which do not, why, and what to do.
+
+enum class PairKind { gpu_nic, gpu_gpu, nvme_gpu };
+/// "gpu-nic", "gpu-gpu", "nvme-gpu"
+std::string_view to_string(PairKind kind);
+
+/// Where the traffic turns round: a PCIe switch, a host bridge (or several of one socket), the link between sockets, NVLink.
+enum class PairRoute { pci_switch, host_bridge, socket_link, nvlink, none };
+/// "switch", "host-bridge", "socket-link", "nvlink", "none"
+std::string_view to_string(PairRoute route);
+
+/// What Linux' P2PDMA rule (drivers/pci/p2pdma.c) says of a pair.
+enum class KernelP2pdma { direct, through_host_bridge, refused, unknown };
+/// "direct", "through-host-bridge", "refused", "unknown"
+std::string_view to_string(KernelP2pdma answer);
+
+/// slow: it works, but the CPU's peer-to-peer limits or a degraded link leave less than half of what the slower of the two
+/// devices could carry. unknown: the file does not say what decides.
+enum class PairAnswer { works, slow, blocked, unknown };
+std::string_view to_string(PairAnswer answer);
+
+/// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs bandwidth or breaks ordering on the best
+/// pair of a GPU. note: everything else.
+enum class Severity { error, warning, note };
+std::string_view to_string(Severity severity);
+
+/// Bandwidth with which the initiator (NIC, first GPU, drive) reads from and writes into the target GPU.
+struct PairBandwidth {
+  std::optional<Bandwidth> read;
+  std::optional<Bandwidth> write;
+  bool operator==(const PairBandwidth&) const = default;
+};
+
+/// Asked once for each pair that is not blocked and not unknown. The graph may be of one host alone.
+using BandwidthFunction = std::function<PairBandwidth(const Graph&, const ModelLibrary&, DeviceId initiator, DeviceId target)>;
+
+struct Pair {
+  PairKind kind = PairKind::gpu_nic;
+  std::size_t host = 0;
+  std::string from;  ///< "h0/gpu0"; the drive of an nvme-gpu pair
+  std::string to;
+  std::string distance;       ///< nvidia-smi's word: PIX, PXB, PHB, NODE, SYS, NV12
+  std::string nccl_distance;  ///< NCCL's word
+  PairRoute route = PairRoute::none;
+  std::optional<bool> redirected;  ///< ACS sends requests or completions up to the root port; nullopt: the bits are not known
+  KernelP2pdma kernel_p2pdma = KernelP2pdma::unknown;
+  PairAnswer answer = PairAnswer::unknown;
+  PairBandwidth bandwidth;  ///< empty when blocked or unknown
+  std::vector<std::string> findings;  ///< rule names
+  bool operator==(const Pair&) const = default;
+};
+
+struct Finding {
+  std::string rule;
+  Severity severity = Severity::note;
+  std::size_t host = 0;
+  std::string where;    ///< "h0/sw0 downstream port of h0/gpu0, bit RR"
+  std::string message;  ///< one sentence: the reason, with numbers
+  std::string remedy;   ///< one sentence
+  bool operator==(const Finding&) const = default;
+};
+
+/// The NIC a GPU is best used with: the best answer (works, unknown, slow, blocked), then the shortest way, then the first.
+struct BestPair {
+  std::size_t host = 0;
+  std::string gpu;
+  std::size_t pair = 0;  ///< index in Verdict::pairs
+  bool operator==(const BestPair&) const = default;
+};
+
+struct Verdict {
+  std::vector<Pair> pairs;
+  std::vector<Finding> findings;  ///< errors first
+  std::vector<BestPair> best;
+  bool operator==(const Verdict&) const = default;
+};
+
+/// Upper bound from the links' payload rates, peer-to-peer, BAR and engine limits, read window and posted credits of a pair.
+PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator, DeviceId target);
+
+/// Judges every GPU-NIC, GPU-GPU and NVMe-GPU pair of each host. Hosts that differ in nothing but their name are judged once.
+/// Throws InputError when a model that the topology names does not exist.
+Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFunction& bandwidth = bandwidth_bound);
+
+/// Hosts that are equal but for their name, as lists of indices in file order.
+std::vector<std::vector<std::size_t>> same_hosts(const Topology& topology);
+
+}  // namespace gdr

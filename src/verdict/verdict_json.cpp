@@ -1,0 +1,54 @@
+#include "verdict/verdict_json.hpp"
+
+#include <cmath>
+
+namespace gdr {
+namespace {
+
+/// GB/s to three digits after the point: nothing here is known better.
+json::Value bandwidth_json(const std::optional<Bandwidth>& bandwidth) {
+  if (!bandwidth) return nullptr;
+  return std::round(bandwidth->gigabytes_per_second() * 1000) / 1000;
+}
+
+json::Value pair_json(const Pair& pair) {
+  json::Value value;
+  value.set("kind", to_string(pair.kind));
+  value.set("from", pair.from);
+  value.set("to", pair.to);
+  value.set("distance", pair.distance);
+  value.set("nccl_distance", pair.nccl_distance);
+  value.set("route", to_string(pair.route));
+  value.set("redirected", pair.redirected ? json::Value(*pair.redirected) : json::Value(nullptr));
+  value.set("kernel_p2pdma", to_string(pair.kernel_p2pdma));
+  value.set("verdict", to_string(pair.answer));
+  value.set("read_GBps", bandwidth_json(pair.bandwidth.read));
+  value.set("write_GBps", bandwidth_json(pair.bandwidth.write));
+  value.set("findings", json::Array(pair.findings.begin(), pair.findings.end()));
+  return value;
+}
+
+}  // namespace
+
+json::Value to_json(const Verdict& verdict, const std::string& topology_name) {
+  json::Array pairs;
+  for (const Pair& pair : verdict.pairs) pairs.push_back(pair_json(pair));
+  json::Array findings;
+  for (const Finding& finding : verdict.findings) {
+    json::Value value;
+    value.set("rule", finding.rule);
+    value.set("severity", to_string(finding.severity));
+    value.set("where", finding.where);
+    value.set("message", finding.message);
+    value.set("remedy", finding.remedy);
+    findings.push_back(std::move(value));
+  }
+  json::Value value;
+  value.set("format", 1);
+  value.set("topology", topology_name);
+  value.set("pairs", std::move(pairs));
+  value.set("findings", std::move(findings));
+  return value;
+}
+
+}  // namespace gdr

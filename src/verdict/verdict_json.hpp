@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "common/json.hpp"
+#include "verdict/verdict.hpp"
+
+namespace gdr {
+
+/// What `gdr check --format json` prints: format, topology, pairs, findings.
+json::Value to_json(const Verdict& verdict, const std::string& topology_name);
+
+}  // namespace gdr
