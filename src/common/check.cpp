@@ -5,9 +5,9 @@
 
 namespace gdr {
 
-void check_failed(std::string_view message, std::source_location where) {
-  std::fprintf(stderr, "gdr: internal error: %.*s (%s:%u); please report this with the command and its input\n",
-               static_cast<int>(message.size()), message.data(), where.file_name(), where.line());
+void check_failed(std::string_view message, const char* file, int line) {
+  std::fprintf(stderr, "gdr: internal error: %.*s (%s:%d); please report this with the command and its input\n",
+               static_cast<int>(message.size()), message.data(), file, line);
   std::abort();
 }
 

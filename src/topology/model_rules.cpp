@@ -21,8 +21,8 @@ const std::array<Words, 4> word_parameters{{{"p2p_forwarding", {"all", "socket",
                                             {"link_layer", {"infiniband", "ethernet"}}}};
 
 // Code divides by these, or a component without any would be none.
-constexpr std::array<std::string_view, 7> positive_counts{"memory_channels", "cores",      "ports",     "copy_engines",
-                                                          "read_iops",       "write_iops", "generation"};
+constexpr std::array<std::string_view, 10> positive_counts{"memory_channels", "cores",      "ports",     "copy_engines",
+                                                          "read_iops",       "write_iops", "generation", "transfer_rate_mtps", "code_payload", "code_line"};
 
 template <typename List>
 bool contains(const List& list, std::string_view text) {

@@ -96,8 +96,9 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 }
 
 [[noreturn]] void refuse(const Setting& setting, std::string_view why) {
-  throw InputError(fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
-                               setting.key, setting.value, why, fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
+  throw InputError(fmt::format(
+      "--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
+      printable(setting.key), printable(setting.value), printable(why, 200), fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
 }
 
 }  // namespace
@@ -105,7 +106,7 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 Setting parse_setting(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    throw InputError(fmt::format("--set {}: write KEY=VALUE, as in h0/nic0.max_read_request=4096B", text));
+    throw InputError(fmt::format("--set {}: write KEY=VALUE, as in h0/nic0.max_read_request=4096B", printable(text)));
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 

@@ -30,6 +30,7 @@ void load_model(const gdr::ModelLibrary& library, const std::string& kind, const
   else if (kind == "nic") (void)library.nic(name);
   else if (kind == "nvme") (void)library.nvme(name);
   else if (kind == "nvlink") (void)library.nvlink(name);
+  else if (kind == "pcie" && name.starts_with("gen")) (void)library.pcie(std::stoi(name.substr(3)));
   else if (kind == "fabric") (void)library.fabric(name);
   else throw gdr::InputError("no kind of model is called " + kind);
 }

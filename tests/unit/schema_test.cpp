@@ -42,7 +42,8 @@ const char* const base = R"({
     },
     {"name": "h1", "server": "small.json"}
   ],
-  "fabric": {"model": "infiniband"}
+  "fabric": {"model": "infiniband"},
+  "staging": {}
 })";
 
 using Step = std::variant<std::string, std::size_t>;
@@ -51,6 +52,8 @@ struct Type {
   std::string definition;  ///< in the schema; empty: the root
   std::vector<Step> place;  ///< in the base document
 };
+
+void PrintTo(const Type& type, std::ostream* out) { *out << type.definition; }
 
 std::vector<Type> types() {
   const auto device = [](std::size_t i) { return std::vector<Step>{"hosts", std::size_t{0}, "devices", i}; };
@@ -70,7 +73,8 @@ std::vector<Type> types() {
           {"other", device(6)},
           {"nccl_element", {"hosts", first, "devices", std::size_t{6}, "nccl", first}},
           {"nvlink", {"hosts", first, "nvlinks", first}},
-          {"fabric", {"fabric"}}};
+          {"fabric", {"fabric"}},
+          {"staging", {"staging"}}};
 }
 
 const Value& schema() {

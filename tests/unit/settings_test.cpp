@@ -38,6 +38,8 @@ TEST(Settings, AHostAndTheFabric) {
   EXPECT_EQ(with("h0.iommu=translate").hosts[0].software.iommu, gdr::IommuMode::translate);
   EXPECT_EQ(with("h0.kernel=6").hosts[0].software.kernel, "6");
   EXPECT_EQ(with("h0.virtual_machine=true").hosts[0].virtual_machine, true);
+  EXPECT_EQ(with("staging.chunk=1MiB").staging->chunk, gdr::Bytes{1048576});
+  EXPECT_EQ(with("staging.depth=4").staging->depth, 4);
   EXPECT_EQ(with("fabric.model=ethernet").fabric->model, "ethernet");
 }
 
@@ -60,7 +62,7 @@ TEST(Settings, ErrorsAreTheReadersOrNameTheKey) {
   EXPECT_TRUE(error_of("speed=1").starts_with("--set speed=1: \"speed\" is no field of all hosts or devices; write HOST/DEVICE.FIELD=VALUE"));
   EXPECT_TRUE(error_of("h9.iommu=off").starts_with("--set h9.iommu=off: there is no host \"h9\"; write"));
   EXPECT_TRUE(error_of("h0/gpu9.link=gen4x8").starts_with("--set h0/gpu9.link=gen4x8: host h0 has no device \"gpu9\"; write"));
-  EXPECT_TRUE(error_of("fabric.speed=1").starts_with("--set fabric.speed=1: the fabric has no field \"speed\"; write"));
+  EXPECT_TRUE(error_of("fabric.speed=1").starts_with("--set fabric.speed=1: fabric has no field \"speed\"; write"));
 }
 
 /// A setting is applied before the document is checked: whatever its shape, the answer is an error of the reader.

@@ -43,6 +43,7 @@ const char* const everything = R"({
     "nvlinks": [{"from": "gpu0", "to": "nvswitch0", "count": 12, "model": "nvlink3"}, {"from": "gpu0", "count": 1}]
   }],
   "fabric": {"model": "ethernet", "mtu": "1KiB", "switches": 0},
+  "staging": {"chunk": "512KiB", "depth": 4},
   "nccl": [{"tag": "system", "attributes": {"version": "1"}}]
 })";
 

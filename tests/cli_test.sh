@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# What main promises whatever the subcommand: one line on standard error, exit code 2, no silence on a full disk.
+#   cli_test.sh GDR SOURCE
+set -uo pipefail
+gdr=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+# refused EXPECTED ARGUMENT...: exit code 2 and exactly this line on standard error, nothing on standard output
+refused() {
+  local expected=$1 code=0
+  shift
+  "$gdr" "$@" >"$work/out" 2>"$work/err" || code=$?
+  [ $code -eq 2 ] || fail "gdr $*: exit code $code, expected 2"
+  [ "$(cat "$work/err")" = "$expected" ] || fail "gdr $*: said '$(cat "$work/err")', expected '$expected'"
+  [ ! -s "$work/out" ] || fail "gdr $*: wrote to standard output"
+}
+
+small=$source/tests/data/small.json
+refused 'gdr: a subcommand is missing; "gdr --help" lists them'
+refused 'gdr: The following argument was not expected: shw; "gdr --help" says what there is' shw
+refused 'gdr: topology is required; "gdr show --help" says what there is' show
+refused 'gdr: --format: xml not in {text,dot}; "gdr show --help" says what there is' show "$small" --format xml
+refused "gdr: $work/none.json: cannot open it: No such file or directory" show "$work/none.json"
+refused "gdr: $work: is a directory, a file is needed" show "$work"
+refused 'gdr: --set x: write KEY=VALUE, as in h0/nic0.max_read_request=4096B' show "$small" --set x
+refused "gdr: $work/a b.json: cannot open it: No such file or directory" show "$work/a
+b.json"
+
+code=0
+"$gdr" show "$small" >/dev/full 2>"$work/err" || code=$?
+[ $code -eq 2 ] && grep -q 'No space left on device' "$work/err" || fail "a full disk: exit code $code, '$(cat "$work/err")'"
+code=0
+"$gdr" --help >/dev/full 2>"$work/err" || code=$?
+[ $code -eq 2 ] && grep -q 'No space left on device' "$work/err" || fail "--help on a full disk: exit code $code, '$(cat "$work/err")'"
+code=0
+"$gdr" show "$small" >&- 2>"$work/err" || code=$?
+[ $code -eq 2 ] && [ "$(wc -l <"$work/err")" -eq 1 ] || fail "standard output closed: exit code $code, '$(cat "$work/err")'"
+# With standard output closed, the file that is written must not become standard output.
+"$gdr" show "$small" -o "$work/tree" 2>/dev/null >&- || fail "-o with standard output closed"
+"$gdr" show "$small" | cmp -s - "$work/tree" || fail "-o and standard output differ"
+"$gdr" show "$small" | head -n 1 >/dev/null
+
+"$gdr" --version | grep -qE '^gdr [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
+"$gdr" --help | grep -q 'Examples:' || fail "--help has no examples"
+GDR_DATA_DIR=$work "$gdr" --help >/dev/null || fail "--help needs the models"
+export GDR_DATA_DIR=$work
+refused "gdr: GDR_DATA_DIR=$work holds no folder models/; set it to the folder that has models/ and topologies/" show "$small"
+unset GDR_DATA_DIR
+"$gdr" show "$small" --set h0/gpu0.link=gen1x1 | grep -q 'gpu0 *gen1x1' || fail "--set"
+"$gdr" show --set acs=on "$small" >/dev/null || fail "--set before the topology takes it for a value"
+
+if command -v dot >/dev/null; then
+  "$gdr" show "$small" --format dot | dot -Tsvg -o "$work/picture.svg" 2>"$work/err" && [ ! -s "$work/err" ] || fail "dot does not read it: $(cat "$work/err")"
+else
+  echo "SKIP: graphviz is not installed, so the dot format is not read back"
+fi
+[ $failures -eq 0 ]

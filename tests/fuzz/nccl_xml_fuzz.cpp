@@ -1,0 +1,22 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "topology/import/nccl_xml.hpp"
+#include "topology/topology_json.hpp"
+
+/// What the importer accepts must be a topology that the loader accepts.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  gdr::Topology topology;
+  try {
+    topology = gdr::import_nccl_xml({gdr::NamedText{std::string(text), "fuzz.xml"}});
+  } catch (const gdr::InputError& error) {
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+    return 0;
+  }
+  gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology, "written and read again, it is another topology");
+  return 0;
+}

@@ -1,0 +1,25 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "topology/topology_json.hpp"
+
+/// The text up to the first NUL is a topology file, what follows is a --set.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const auto end = input.find('\0');
+  try {
+    std::vector<gdr::Setting> settings;
+    if (end != std::string_view::npos) settings.push_back(gdr::parse_setting(input.substr(end + 1)));
+    gdr::json::Value document = gdr::json::parse(input.substr(0, end), "fuzz");
+    gdr::check(gdr::json::parse(gdr::json::dump(document), "dump").storage().index() == document.storage().index(), "another kind after dump");
+    // A folder that does not exist: no server file may be found.
+    const gdr::Topology topology = gdr::read_topology(std::move(document), "fuzz", "/nonexistent", settings);
+    gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology, "written and read again, it is another topology");
+  } catch (const gdr::InputError& error) {
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+  }
+  return 0;
+}

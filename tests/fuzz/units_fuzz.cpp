@@ -1,0 +1,32 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/check.hpp"
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "topology/pcie_link.hpp"
+
+namespace {
+
+/// What is accepted must survive being printed and read again.
+template <typename Parse>
+void round_trip(std::string_view text, Parse parse) {
+  try {
+    const auto value = parse(text);
+    gdr::check(parse(to_string(value)) == value, "printed and read again, it is another value");
+  } catch (const gdr::InputError& error) {
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  round_trip(text, gdr::parse_bytes);
+  round_trip(text, gdr::parse_bandwidth);
+  round_trip(text, gdr::parse_duration);
+  round_trip(text, gdr::parse_pcie_link);
+  return 0;
+}
