@@ -13,7 +13,8 @@ std::string redirecting_bits(Acs acs) {
 void unknown_port(const PairContext& pair, DeviceId port, bool decides, RuleNotes& notes) {
   notes.push_back({"acs-unknown", decides ? Effect::unknown : Effect::informs, port_place(pair, port, ""),
                    "The file does not give the ACS control bits of these ports, which decide whether peer traffic stays inside the switch.",
-                   "Read them as root: lspci -vvv, lines ACSCtl, of the bridges above the devices (RR is ReqRedir, CR CmpltRedir, EC EgressCtrl)."});
+                   std::string(pair.host().virtual_machine.value_or(false) ? "On the host, read" : "Read") +
+                       " them as root: lspci -vvv, lines ACSCtl, of the bridges above the devices (RR is ReqRedir, CR CmpltRedir, EC EgressCtrl)."});
 }
 
 std::string redirect_remedy(const PairContext& pair, Acs acs) {

@@ -21,8 +21,8 @@ inline const gdr::ModelLibrary& models() {
 struct HostText {
   std::string cpu = "epyc-rome";
   std::string software = R"("kernel": "5.15", "iommu": "off", "nvidia_peermem": true)";
-  std::string devices;
-  std::string more;  ///< further members of the host, each with a comma in front
+  std::string devices{};
+  std::string more{};  ///< further members of the host, each with a comma in front
 };
 
 inline std::string document(const HostText& host, const std::string& more = "") {
