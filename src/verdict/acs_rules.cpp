@@ -29,7 +29,7 @@ std::string redirect_remedy(const PairContext& pair, Acs acs) {
 void redirecting_port(const PairContext& pair, DeviceId port, Acs acs, bool harms, RuleNotes& notes) {
   const ForwardLimit limit = forward_limit(pair);
   const bool slow = harms && limit.least() && *limit.least() < pair.could_carry * 0.5;
-  std::string reason = "ACS sends peer traffic of this port up to the root port and back instead of across the switch";
+  std::string reason = "ACS at the port sends peer traffic up to the root port and back instead of across the switch";
   if (harms && limit.read && limit.write)
     reason += fmt::format(": it takes the uplink twice and gets at most {} of reads and {} of writes from the root complex", gbps(*limit.read), gbps(*limit.write));
   if (slow) reason += fmt::format(", less than half of the {} that the devices could carry", gbps(pair.could_carry));

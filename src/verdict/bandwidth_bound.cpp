@@ -100,6 +100,9 @@ Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
   limit(bound, gpu.bar_write_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   limit(bound, forward_limit(pair).write);
+  const bool strict = pair.kind == PairKind::gpu_nic && pair.initiator_device().relaxed_ordering == false;
+  if (strict && pair.cpu != nullptr && pair.through_root_complex() && pair.cpu->relaxed_ordering_needed.value && pair.cpu->strict_order_write_bandwidth)
+    limit(bound, pair.cpu->strict_order_write_bandwidth->value);
   for (const Hop& hop : pair.ways.request) {
     const Device* into = pair.graph->device_at(hop.to);
     if (into == nullptr || into->kind != DeviceKind::pci_switch) continue;

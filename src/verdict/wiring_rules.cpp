@@ -82,7 +82,9 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
     std::string reason = crossing.what;
     if (limit.least()) reason += fmt::format(": {}", limit_text(limit));
     if (slow) reason += fmt::format(", less than half of the {} that the devices could carry", gbps(pair.could_carry));
-    notes.push_back({crossing.rule, slow ? Effect::slows : Effect::informs, {}, reason + ".", crossing.remedy});
+    std::string remedy = crossing.remedy;
+    if (pair.kind == PairKind::nvme_gpu) remedy = "Use a drive below the GPU's own switch; for others GPUDirect Storage may copy through host memory (gdscheck -p tells).";
+    notes.push_back({crossing.rule, slow ? Effect::slows : Effect::informs, {}, reason + ".", std::move(remedy)});
   }
   const bool root_complex = pair.through_root_complex();
   if (root_complex && pair.cpu == nullptr)

@@ -126,6 +126,20 @@ TEST(VerdictSharing, PairsInUseThatShareAnUplink) {
   EXPECT_EQ(f.message, "2 GPU-NIC pairs in use share this switch's gen4x16 uplink of 27.2 GB/s; together they could carry 50.0 GB/s.");
 }
 
+TEST(VerdictBandwidth, WritesAreBoundByTheLinksPayload) {
+  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()});
+  // 16 GT/s x 16 lanes x 128/130 / 8 bit, less 5.5 % for DLLPs; 256 B of payload in TLPs of 256 + 16 + 8 B
+  const double expected = 16e9 * 16 * 128 / 130 / 8 * (1 - 0.055) * 256 / (256 + 16 + 8);
+  const double actual = pair(verdict, "h0/gpu0", "h0/nic0").bandwidth.write->bytes_per_second;
+  EXPECT_NEAR(actual / expected, 1, 1e-9) << fmt::format("expected {} B/s, actual {} B/s", expected, actual);
+}
+
+TEST(VerdictBandwidth, WritesInStrictOrderAreBoundByTheCpu) {
+  const HostText host{.cpu = "emerald-rapids", .devices = apart("hb0", "h100-pcie", "connectx-7")};
+  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "false"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0").bandwidth.write->gigabytes_per_second(), 16);
+  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "true"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0").bandwidth.write->gigabytes_per_second(), 42);
+}
+
 TEST(VerdictBandwidth, ThePluggedInFigureIsUsed) {
   const gdr::Topology topology = gdr::read_topology(gdr::json::parse(verdict_test::document(HostText{.devices = one_switch()}), "t"), "t", ".");
   int asked = 0;

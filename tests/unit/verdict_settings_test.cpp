@@ -29,7 +29,7 @@ TEST(VerdictAcs, ARedirectingPortIsNamedWithItsBit) {
   EXPECT_EQ(f.severity, Severity::warning);
   EXPECT_EQ(f.where, "h0/sw0 downstream port of h0/nic0, bit RR");
   EXPECT_EQ(f.message,
-            "ACS sends peer traffic of this port up to the root port and back instead of across the switch: it takes the uplink twice and gets "
+            "ACS at the port sends peer traffic up to the root port and back instead of across the switch: it takes the uplink twice and gets "
             "at most 20.0 GB/s of reads and 23.0 GB/s of writes from the root complex.");
   EXPECT_EQ(f.remedy, "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel parameter pci=disable_acs_redir=PORT.");
 }
