@@ -32,10 +32,12 @@ TEST(VerdictLink, AllPortsInUseCount) {
 }
 
 TEST(VerdictLink, ADegradedLinkIsAnErrorBelowHalf) {
-  const gdr::Verdict half = judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}, {{"h0/gpu0.link", "gen4x8"}});
+  const gdr::Verdict half =
+      judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}, {{"h0/gpu0.link", "gen4x8"}});
   EXPECT_EQ(pair(half, "h0/gpu0", "h0/nic0").answer, PairAnswer::works);
   EXPECT_EQ(finding(half, "link-degraded").severity, Severity::warning);
-  const gdr::Verdict tenth = judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}, {{"h0/gpu0.link", "gen1x16"}});
+  const gdr::Verdict tenth =
+      judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}, {{"h0/gpu0.link", "gen1x16"}});
   EXPECT_EQ(pair(tenth, "h0/gpu0", "h0/nic0").answer, PairAnswer::slow);
   const gdr::Finding f = finding(tenth, "link-degraded");
   EXPECT_EQ(f.severity, Severity::error);
@@ -45,7 +47,9 @@ TEST(VerdictLink, ADegradedLinkIsAnErrorBelowHalf) {
 }
 
 TEST(VerdictLink, SlowIsCertainEvenWhenAcsIsNot) {
-  const gdr::Verdict verdict = judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")", "", R"("max_payload": "256B")")}, {{"h0/gpu0.link", "gen1x16"}});
+  const gdr::Verdict verdict =
+      judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")", "", R"("max_payload": "256B")")},
+            {{"h0/gpu0.link", "gen1x16"}});
   EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/nic0").answer, PairAnswer::slow);
 }
 
@@ -71,9 +75,11 @@ TEST(VerdictOrdering, StrictOrderCostsWhereTheCpuNeedsRelaxed) {
 }
 
 TEST(VerdictOrdering, RelaxedOrderingBreaksOldNccl) {
-  const gdr::Verdict old = judge(HostText{.devices = one_switch("", R"(, "relaxed_ordering": true)")}, {{"nccl_version", "2.7.8"}});
+  const gdr::Verdict old =
+      judge(HostText{.devices = one_switch("", R"(, "relaxed_ordering": true)")}, {{"nccl_version", "2.7.8"}});
   EXPECT_EQ(finding(old, "relaxed-ordering-unsafe").severity, Severity::warning);
-  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch("", R"(, "relaxed_ordering": true)")}, {{"nccl_version", "2.8"}}), "relaxed-ordering-unsafe"));
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch("", R"(, "relaxed_ordering": true)")}, {{"nccl_version", "2.8"}}),
+                     "relaxed-ordering-unsafe"));
 }
 
 TEST(VerdictNetwork, LossyRoceAndGidVersion) {
@@ -90,13 +96,18 @@ TEST(VerdictNccl, TheLevelThatAWayNeeds) {
   const gdr::Verdict far = judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")});
   const gdr::Finding f = finding(far, "gdr-level-too-low");
   EXPECT_EQ(f.severity, Severity::warning);
-  EXPECT_EQ(f.message, "NCCL calls this way PHB and with its default level PXB stages through host memory instead of using GPUDirect RDMA.");
+  EXPECT_EQ(f.message,
+            "NCCL calls this way PHB and with its default level PXB stages through host memory instead of using GPUDirect RDMA.");
   EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=PHB and compare the bandwidth.");
   EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "gdr-level-too-low"));
   for (const char* enough : {"PHB", "SYS", "3", "5"})
-    EXPECT_FALSE(fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", enough}}), "gdr-level-too-low")) << enough;
+    EXPECT_FALSE(fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", enough}}),
+                       "gdr-level-too-low"))
+        << enough;
   for (const char* low : {"PIX", "PXB", "2", "0"})
-    EXPECT_TRUE(fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", low}}), "gdr-level-too-low")) << low;
+    EXPECT_TRUE(
+        fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", low}}), "gdr-level-too-low"))
+        << low;
   EXPECT_TRUE(fires(judge(HostText{.devices = one_switch()}, {{"nccl_net_gdr_level", "LOC"}}), "gdr-level-too-low"));
 }
 
@@ -106,7 +117,9 @@ TEST(VerdictNccl, ForcingASlowWayMayNotHelp) {
 }
 
 TEST(VerdictNccl, GraceHopperCountsAsNearFromTwoTwentySeven) {
-  const HostText host{.cpu = "grace", .devices = apart("hb0", "gh200", "connectx-7"), .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 10, "model": "nvlink-c2c"}])"};
+  const HostText host{.cpu = "grace",
+                      .devices = apart("hb0", "gh200", "connectx-7"),
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 10, "model": "nvlink-c2c"}])"};
   EXPECT_TRUE(fires(judge(host, {{"nccl_version", "2.25.1"}}), "gdr-level-too-low"));
   EXPECT_FALSE(fires(judge(host, {{"nccl_version", "2.27.3"}}), "gdr-level-too-low"));
 }
@@ -114,16 +127,18 @@ TEST(VerdictNccl, GraceHopperCountsAsNearFromTwoTwentySeven) {
 TEST(VerdictSharing, PairsInUseThatShareAnUplink) {
   std::string devices = R"({"name": "sw0", "kind": "switch", "model": "pex88096", "under": "hb0", "link": "gen4x16", "acs": []})";
   for (int i = 0; i < 2; ++i)
-    devices += fmt::format(R"(, {{"name": "sw{1}", "kind": "switch", "model": "pex88096", "under": "sw0", "link": "gen4x16", "acs": []}},
+    devices +=
+        fmt::format(R"(, {{"name": "sw{1}", "kind": "switch", "model": "pex88096", "under": "sw0", "link": "gen4x16", "acs": []}},
       {{"name": "gpu{0}", "kind": "gpu", "model": "a100-pcie-40gb", "under": "sw{1}", "link": "gen4x16", "acs": []}},
       {{"name": "nic{0}", "kind": "nic", "model": "connectx-6-hdr", "under": "sw{1}", "link": "gen4x16", "acs": []}})",
-                           i, i + 1);
+                    i, i + 1);
   EXPECT_FALSE(fires(judge(HostText{.devices = devices}), "uplink-shared"));
   const gdr::Verdict redirected = judge(HostText{.devices = devices}, {{"acs", "on"}});
   const gdr::Finding f = finding(redirected, "uplink-shared");
   EXPECT_EQ(f.severity, Severity::warning);
   EXPECT_EQ(f.where, "h0/sw0");
-  EXPECT_EQ(f.message, "2 GPU-NIC pairs in use share this switch's gen4x16 uplink of 27.2 GB/s; together they could carry 50.0 GB/s.");
+  EXPECT_EQ(f.message,
+            "2 GPU-NIC pairs in use share this switch's gen4x16 uplink of 27.2 GB/s; together they could carry 50.0 GB/s.");
 }
 
 TEST(VerdictBandwidth, WritesAreBoundByTheLinksPayload) {
@@ -136,19 +151,26 @@ TEST(VerdictBandwidth, WritesAreBoundByTheLinksPayload) {
 
 TEST(VerdictBandwidth, WritesInStrictOrderAreBoundByTheCpu) {
   const HostText host{.cpu = "emerald-rapids", .devices = apart("hb0", "h100-pcie", "connectx-7")};
-  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "false"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0").bandwidth.write->gigabytes_per_second(), 16);
-  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "true"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0").bandwidth.write->gigabytes_per_second(), 42);
+  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "false"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0")
+                       .bandwidth.write->gigabytes_per_second(),
+                   16);
+  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "true"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0")
+                       .bandwidth.write->gigabytes_per_second(),
+                   42);
 }
 
 TEST(VerdictBandwidth, ThePluggedInFigureIsUsed) {
-  const gdr::Topology topology = gdr::read_topology(gdr::json::parse(verdict_test::document(HostText{.devices = one_switch()}), "t"), "t", ".");
+  const gdr::Topology topology =
+      gdr::read_topology(gdr::json::parse(verdict_test::document(HostText{.devices = one_switch()}), "t"), "t", ".");
   int asked = 0;
-  const gdr::Verdict verdict = gdr::judge(gdr::Graph(topology), verdict_test::models(), [&](const gdr::Graph& graph, const gdr::ModelLibrary&, gdr::DeviceId from, gdr::DeviceId to) {
-    ++asked;
-    EXPECT_EQ(label(graph.topology(), from), "h0/nic0");
-    EXPECT_EQ(label(graph.topology(), to), "h0/gpu0");
-    return gdr::PairBandwidth{gdr::Bandwidth{1e9}, gdr::Bandwidth{2e9}};
-  });
+  const gdr::Verdict verdict =
+      gdr::judge(gdr::Graph(topology), verdict_test::models(),
+                 [&](const gdr::Graph& graph, const gdr::ModelLibrary&, gdr::DeviceId from, gdr::DeviceId to) {
+                   ++asked;
+                   EXPECT_EQ(label(graph.topology(), from), "h0/nic0");
+                   EXPECT_EQ(label(graph.topology(), to), "h0/gpu0");
+                   return gdr::PairBandwidth{gdr::Bandwidth{1e9}, gdr::Bandwidth{2e9}};
+                 });
   EXPECT_EQ(asked, 1);
   EXPECT_DOUBLE_EQ(verdict.pairs[0].bandwidth.write->gigabytes_per_second(), 2);
 }

@@ -29,9 +29,12 @@ TEST(VerdictAcs, ARedirectingPortIsNamedWithItsBit) {
   EXPECT_EQ(f.severity, Severity::warning);
   EXPECT_EQ(f.where, "h0/sw0 downstream port of h0/nic0, bit RR");
   EXPECT_EQ(f.message,
-            "ACS at the port sends peer traffic up to the root port and back instead of across the switch: it takes the uplink twice and gets "
+            "ACS at the port sends peer traffic up to the root port and back instead of across the switch: it takes the uplink "
+            "twice and gets "
             "at most 20.0 GB/s of reads and 23.0 GB/s of writes from the root complex.");
-  EXPECT_EQ(f.remedy, "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel parameter pci=disable_acs_redir=PORT.");
+  EXPECT_EQ(f.remedy,
+            "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel parameter "
+            "pci=disable_acs_redir=PORT.");
 }
 
 TEST(VerdictAcs, SourceValidationAloneIsHarmless) {
@@ -41,7 +44,9 @@ TEST(VerdictAcs, SourceValidationAloneIsHarmless) {
 }
 
 TEST(VerdictAcs, EachBitThatRedirectsCountsOnItsSide) {
-  for (const char* bit : {"RR", "EC"}) EXPECT_EQ(pair(judge(HostText{.devices = one_switch()}, {{"h0/nic0.acs", bit}}), "h0/gpu0", "h0/nic0").redirected, true) << bit;
+  for (const char* bit : {"RR", "EC"})
+    EXPECT_EQ(pair(judge(HostText{.devices = one_switch()}, {{"h0/nic0.acs", bit}}), "h0/gpu0", "h0/nic0").redirected, true)
+        << bit;
   EXPECT_EQ(pair(judge(HostText{.devices = one_switch()}, {{"h0/gpu0.acs", "CR"}}), "h0/gpu0", "h0/nic0").redirected, true);
   // RR of the GPU's port redirects what the GPU sends, not what the NIC sends; the kernel counts it all the same.
   const gdr::Verdict gpu_side = judge(HostText{.devices = one_switch()}, {{"h0/gpu0.acs", "RR"}});
@@ -66,7 +71,8 @@ TEST(VerdictAcs, UnknownBitsAreUnknownWithTheWayToReadThem) {
   EXPECT_EQ(f.severity, Severity::note);
   EXPECT_EQ(f.where, "h0/sw0 downstream ports of h0/nic0, h0/gpu0");
   EXPECT_EQ(f.remedy,
-            "Read them as root: lspci -vvv, lines ACSCtl, of the bridges above the devices (RR is ReqRedir, CR CmpltRedir, EC EgressCtrl).");
+            "Read them as root: lspci -vvv, lines ACSCtl, of the bridges above the devices (RR is ReqRedir, CR CmpltRedir, EC "
+            "EgressCtrl).");
 }
 
 TEST(VerdictAcs, DirectTranslatedWithAtsGoesStraight) {
@@ -87,8 +93,10 @@ TEST(VerdictIommu, TranslateBlocksPassthroughAndOffDoNot) {
   const gdr::Finding f = finding(verdict, "iommu-translating");
   EXPECT_EQ(f.severity, Severity::error);
   EXPECT_EQ(f.where, "h0");
-  EXPECT_EQ(f.remedy, "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off or amd_iommu=off.");
-  for (const char* mode : {"passthrough", "off"}) EXPECT_EQ(answer(judge(HostText{.devices = one_switch()}, {{"iommu", mode}})), PairAnswer::works) << mode;
+  EXPECT_EQ(f.remedy,
+            "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off or amd_iommu=off.");
+  for (const char* mode : {"passthrough", "off"})
+    EXPECT_EQ(answer(judge(HostText{.devices = one_switch()}, {{"iommu", mode}})), PairAnswer::works) << mode;
 }
 
 TEST(VerdictIommu, TheSameForAmdGpus) {
@@ -97,7 +105,8 @@ TEST(VerdictIommu, TheSameForAmdGpus) {
 }
 
 TEST(VerdictIommu, DmaBufIsMappedButLeavesTheSwitch) {
-  const HostText host{.software = R"("kernel": "6.8", "cuda": "12.4", "open_kernel_modules": true, "iommu": "translate")", .devices = one_switch()};
+  const HostText host{.software = R"("kernel": "6.8", "cuda": "12.4", "open_kernel_modules": true, "iommu": "translate")",
+                      .devices = one_switch()};
   const gdr::Verdict verdict = judge(host);
   EXPECT_EQ(answer(verdict), PairAnswer::slow);
   EXPECT_EQ(finding(verdict, "iommu-translating").severity, Severity::error);
@@ -110,14 +119,17 @@ TEST(VerdictIommu, NotSaidIsANote) {
 }
 
 TEST(VerdictSoftware, PeermemMissingBlocksWhereDmaBufCannotHelp) {
-  const auto with = [](const std::string& software) { return judge(HostText{.software = R"("iommu": "off", "nvidia_peermem": false)" + software, .devices = one_switch()}); };
+  const auto with = [](const std::string& software) {
+    return judge(HostText{.software = R"("iommu": "off", "nvidia_peermem": false)" + software, .devices = one_switch()});
+  };
   EXPECT_EQ(answer(with("")), PairAnswer::unknown);
   EXPECT_EQ(finding(with(""), "peermem-missing").severity, Severity::note);
 
   const gdr::Verdict old_kernel = with(R"(, "kernel": "5.10.0-28-amd64")");
   EXPECT_EQ(answer(old_kernel), PairAnswer::blocked);
   EXPECT_EQ(finding(old_kernel, "peermem-missing").severity, Severity::error);
-  EXPECT_EQ(finding(old_kernel, "kernel-too-old").message, "Linux 5.10.0-28-amd64 cannot register dma-buf memory for RDMA, which came with 5.12.");
+  EXPECT_EQ(finding(old_kernel, "kernel-too-old").message,
+            "Linux 5.10.0-28-amd64 cannot register dma-buf memory for RDMA, which came with 5.12.");
   const gdr::Verdict old_cuda = with(R"(, "cuda": "11.6")");
   EXPECT_EQ(answer(old_cuda), PairAnswer::blocked);
   EXPECT_EQ(finding(old_cuda, "cuda-too-old").message, "CUDA 11.6 cannot export GPU memory as dma-buf, which came with 11.7.");
@@ -137,7 +149,8 @@ TEST(VerdictSoftware, AnOldKernelIsANoteWithPeermem) {
 }
 
 TEST(VerdictSoftware, EfaNeedsNoPeermem) {
-  const HostText host{.software = R"("kernel": "5.4", "iommu": "off", "nvidia_peermem": false)", .devices = apart("hb0", "a100-pcie-40gb", "efa-v2")};
+  const HostText host{.software = R"("kernel": "5.4", "iommu": "off", "nvidia_peermem": false)",
+                      .devices = apart("hb0", "a100-pcie-40gb", "efa-v2")};
   EXPECT_EQ(answer(judge(host)), PairAnswer::works);
 }
 
@@ -156,8 +169,11 @@ TEST(VerdictDevice, GeforceIsBlockedWhateverIsLoaded) {
 }
 
 TEST(VerdictDevice, AGpuThatIsNotNamedIsUnknownUnlessItsDriverSpeaks) {
-  const std::string nameless = R"({"name": "gpu0", "kind": "gpu", "under": "hb0"%}, {"name": "nic0", "kind": "nic", "model": "connectx-6-hdr", "under": "hb0"})";
-  const auto with = [&](const std::string& more) { return judge(HostText{.devices = std::string(nameless).replace(nameless.find('%'), 1, more)}); };
+  const std::string nameless =
+      R"({"name": "gpu0", "kind": "gpu", "under": "hb0"%}, {"name": "nic0", "kind": "nic", "model": "connectx-6-hdr", "under": "hb0"})";
+  const auto with = [&](const std::string& more) {
+    return judge(HostText{.devices = std::string(nameless).replace(nameless.find('%'), 1, more)});
+  };
   EXPECT_TRUE(fires(with(""), "gpu-class-unknown"));
   EXPECT_EQ(answer(with("")), PairAnswer::unknown);
   EXPECT_FALSE(fires(with(R"(, "gdr": true)"), "gpu-class-unknown"));
@@ -173,7 +189,8 @@ TEST(VerdictDevice, DriversThatSayNoBlock) {
 }
 
 TEST(VerdictDevice, ANicWithoutRdmaIsNoCandidateWhereOthersAre) {
-  const std::string plain = R"(, {"name": "nic1", "kind": "nic", "model": "generic-ethernet", "under": "sw0", "link": "gen3x8", "acs": []})";
+  const std::string plain =
+      R"(, {"name": "nic1", "kind": "nic", "model": "generic-ethernet", "under": "sw0", "link": "gen3x8", "acs": []})";
   const gdr::Verdict both = judge(HostText{.devices = one_switch() + plain});
   EXPECT_EQ(verdict_test::pair(both, "h0/gpu0", "h0/nic1").answer, PairAnswer::blocked);
   EXPECT_EQ(finding(both, "nic-without-rdma").severity, Severity::note);
@@ -184,9 +201,11 @@ TEST(VerdictDevice, ANicWithoutRdmaIsNoCandidateWhereOthersAre) {
 TEST(VerdictDevice, ASmallBarIsReportedWithWhatFits) {
   const gdr::Verdict shipped = judge(HostText{.devices = apart("hb0", "t4")});
   EXPECT_EQ(finding(shipped, "bar-too-small").severity, Severity::note);
-  EXPECT_EQ(finding(shipped, "bar-too-small").message, "The BAR maps 256MiB of 16GiB of memory, so at most about 224MiB can be registered at a time.");
+  EXPECT_EQ(finding(shipped, "bar-too-small").message,
+            "The BAR maps 256MiB of 16GiB of memory, so at most about 224MiB can be registered at a time.");
   EXPECT_NE(answer(shipped), PairAnswer::blocked);
-  EXPECT_EQ(finding(judge(HostText{.devices = one_switch()}, {{"h0/gpu0.bar_size", "256MiB"}}), "bar-too-small").severity, Severity::warning);
+  EXPECT_EQ(finding(judge(HostText{.devices = one_switch()}, {{"h0/gpu0.bar_size", "256MiB"}}), "bar-too-small").severity,
+            Severity::warning);
   EXPECT_EQ(answer(judge(HostText{.devices = one_switch()}, {{"h0/gpu0.bar_size", "32MiB"}})), PairAnswer::blocked);
   EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "bar-too-small"));
 }

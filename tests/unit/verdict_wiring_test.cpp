@@ -38,9 +38,11 @@ TEST(VerdictWiring, GpuUnderTheOtherSocketIsAnErrorWithNumbers) {
   EXPECT_EQ(f.severity, Severity::error);
   EXPECT_EQ(f.where, "h0/gpu0 with h0/nic0");
   EXPECT_EQ(f.message,
-            "Peer traffic crosses the xGMI link between two sockets: reads get at most 8.0 GB/s and writes 12.0 GB/s, less than half of the "
+            "Peer traffic crosses the xGMI link between two sockets: reads get at most 8.0 GB/s and writes 12.0 GB/s, less than "
+            "half of the "
             "25.0 GB/s that the devices could carry.");
-  EXPECT_EQ(f.remedy, "Use a pair below one socket, best below one PCIe switch, or move one card to a slot of the other's socket.");
+  EXPECT_EQ(f.remedy,
+            "Use a pair below one socket, best below one PCIe switch, or move one card to a slot of the other's socket.");
 }
 
 TEST(VerdictWiring, TheOtherSocketIsANoteWhereTheCpuIsFastEnough) {
@@ -60,7 +62,9 @@ TEST(VerdictWiring, TheOtherSocketIsANoteWhereABetterNicExists) {
 
 TEST(VerdictWiring, ManyFarPairsShareOneNote) {
   std::string devices = one_switch();
-  for (int i = 1; i < 5; ++i) devices += fmt::format(R"(, {{"name": "nic{}", "kind": "nic", "model": "connectx-6-hdr", "under": "hb1", "link": "gen4x16"}})", i);
+  for (int i = 1; i < 5; ++i)
+    devices +=
+        fmt::format(R"(, {{"name": "nic{}", "kind": "nic", "model": "connectx-6-hdr", "under": "hb1", "link": "gen4x16"}})", i);
   const gdr::Verdict verdict = judge(HostText{.devices = devices});
   ASSERT_EQ(verdict.findings.size(), 1U);
   EXPECT_EQ(verdict.findings[0].where, "h0: gpu0 with nic1-nic4");
@@ -86,9 +90,11 @@ TEST(VerdictWiring, SkylakeIsListedAndFastEnough) {
 }
 
 TEST(VerdictWiring, HaswellIsAllowedOnlyBelowOneHostBridge) {
-  EXPECT_EQ(pair(judge(HostText{.cpu = "haswell-ep", .devices = apart("hb0", "k40", "connect-ib")}), "h0/gpu0", "h0/nic0").kernel_p2pdma,
+  EXPECT_EQ(pair(judge(HostText{.cpu = "haswell-ep", .devices = apart("hb0", "k40", "connect-ib")}), "h0/gpu0", "h0/nic0")
+                .kernel_p2pdma,
             KernelP2pdma::through_host_bridge);
-  EXPECT_EQ(pair(judge(HostText{.cpu = "haswell-ep", .devices = apart("hb1", "k40", "connect-ib")}), "h0/gpu0", "h0/nic0").kernel_p2pdma,
+  EXPECT_EQ(pair(judge(HostText{.cpu = "haswell-ep", .devices = apart("hb1", "k40", "connect-ib")}), "h0/gpu0", "h0/nic0")
+                .kernel_p2pdma,
             KernelP2pdma::refused);
 }
 
@@ -106,7 +112,8 @@ TEST(VerdictWiring, OldIohsDoNotForwardToEachOther) {
   EXPECT_FALSE(pair(verdict, "h0/gpu0", "h0/nic0").bandwidth.read.has_value());
   const gdr::Finding f = finding(verdict, "legacy-ioh");
   EXPECT_EQ(f.severity, Severity::error);
-  EXPECT_EQ(f.message, "Intel Xeon 5600 (Westmere-EP) with the 5520 I/O hub forwards peer-to-peer traffic only inside one host bridge.");
+  EXPECT_EQ(f.message,
+            "Intel Xeon 5600 (Westmere-EP) with the 5520 I/O hub forwards peer-to-peer traffic only inside one host bridge.");
   EXPECT_FALSE(fires(judge(HostText{.cpu = "westmere-5520", .devices = apart("hb0", "k40", "connectx-3-pro")}), "legacy-ioh"));
 }
 
@@ -151,7 +158,8 @@ TEST(VerdictWiring, LinksOfVirtualBridgesAreNotBelieved) {
 TEST(VerdictWiring, NvlinkCarriesGpuPairs) {
   const std::string gpus = R"({"name": "gpu0", "kind": "gpu", "model": "a100-sxm4-40gb", "under": "hb0", "link": "gen4x16"},
     {"name": "gpu1", "kind": "gpu", "model": "a100-sxm4-40gb", "under": "hb1", "link": "gen4x16"})";
-  const gdr::Verdict verdict = judge(HostText{.devices = gpus, .more = R"(, "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 12}])"});
+  const gdr::Verdict verdict =
+      judge(HostText{.devices = gpus, .more = R"(, "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 12}])"});
   const gdr::Pair& p = pair(verdict, "h0/gpu0", "h0/gpu1");
   EXPECT_EQ(p.distance, "NV12");
   EXPECT_EQ(p.nccl_distance, "NVL");
@@ -161,7 +169,8 @@ TEST(VerdictWiring, NvlinkCarriesGpuPairs) {
 }
 
 TEST(VerdictWiring, AHostWithoutNicsIsANote) {
-  const gdr::Verdict verdict = judge(HostText{.devices = R"({"name": "gpu0", "kind": "gpu", "model": "a40", "under": "hb0", "link": "gen4x16"})"});
+  const gdr::Verdict verdict =
+      judge(HostText{.devices = R"({"name": "gpu0", "kind": "gpu", "model": "a40", "under": "hb0", "link": "gen4x16"})"});
   EXPECT_EQ(finding(verdict, "no-nic").severity, Severity::note);
   EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "no-nic"));
 }
