@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "common/file.hpp"
+#include "tests/unit/verdict_support.hpp"
 #include "verdict/verdict_json.hpp"
-#include "verdict_support.hpp"
 
 // Each folder of tests/golden/check is a case: topology.json and what `gdr check --format json` says of it, expected.json.
 // With GDR_UPDATE_GOLDEN set, the test writes expected.json instead; look at the difference before it is committed.

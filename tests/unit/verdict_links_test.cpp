@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "verdict_support.hpp"
+#include "tests/unit/verdict_support.hpp"
 
 // Links, read requests, ordering, RoCE, NCCL's level, shared uplinks, and the bandwidths.
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "verdict_support.hpp"
+#include "tests/unit/verdict_support.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "verdict_support.hpp"
+#include "tests/unit/verdict_support.hpp"
 
 using gdr::KernelP2pdma;
 using gdr::PairAnswer;
