@@ -25,7 +25,9 @@ double number(const json::Value& value) {
 }
 std::string text(const json::Value& value) { return *value.as<std::string>(); }
 bool near(double a, double b) { return std::abs(a - b) <= 1e-3 * std::max(1.0, std::abs(b)); }
-std::string flags(bool write, bool read) { return fmt::format("[{}, {}]", write ? 1 : 0, read ? 1 : 0); }
+std::string flags(bool write, std::optional<bool> read) {
+  return fmt::format("[{}, {}]", write ? 1 : 0, read ? (*read ? "1" : "0") : "unknown");
+}
 std::string flags(const json::Value& pair) { return fmt::format("[{}, {}]", integer(list(pair)[0]), integer(list(pair)[1])); }
 
 /// What NCCL answered for one file in one version, held against the model.
@@ -214,12 +216,24 @@ TEST(NcclPaths, TakesTopologiesOfTheirOwn) {
   ASSERT_EQ(view.nets.size(), 3U);
   EXPECT_EQ(view.gpus[0].sm, 80);
   EXPECT_EQ(view.gpu_nets[0][0].path, (nccl::Path{nccl::PathType::pix, 24.0F, 3}));
-  EXPECT_TRUE(view.gpu_nets[0][0].gdr_write && view.gpu_nets[0][0].gdr_read);
+  EXPECT_TRUE(view.gpu_nets[0][0].gdr_write && view.gpu_nets[0][0].gdr_read == true);
   EXPECT_EQ(view.gpu_nets[0][1].path.type, nccl::PathType::phb) << "NCCL does not see host bridges";
   EXPECT_EQ(view.gpu_nets[0][2].path.type, nccl::PathType::sys);
   EXPECT_EQ(view.gpu_nets[0][2].path.gigabytes_per_second, 10.0F);
   EXPECT_FALSE(view.gpu_nets[0][1].gdr_write);
   EXPECT_EQ(view.local_nets[0], std::vector<std::size_t>{0});
+}
+
+TEST(NcclPaths, DoesNotGuessTheComputeCapability) {
+  const std::string gpu = R"(<pci class="0x030200" link_speed="" link_width="0" busid="0000:0)";
+  const std::string text = R"(<system version="1"><cpu numaid="0" arch="arm64"><pci busid="0000:01:00.0" class="0x060400" link_speed="" link_width="0">)" +
+      gpu + "3:00.0\"/>" + gpu + "4:00.0\"/>" + R"(<pci busid="0000:05:00.0" class="0x020700" link_speed="" link_width="0"/></pci></cpu></system>)";
+  nccl::Settings settings;
+  settings.version = "2.28.9";
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_write, true);
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, std::nullopt);
+  settings.version = "2.18.6";
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, false) << "no NVLink peer, whatever the GPU";
 }
 
 TEST(NcclPaths, FlattensBroadcomSwitchesByVersion) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "topology/import/nccl_elements.hpp"
+#include "topology/import/nccl_identify.hpp"
 
 namespace gdr::nccl {
 namespace {
@@ -214,6 +215,15 @@ std::optional<std::string> far_end(const NcclElement& element, const Device& fro
   return target != nullptr && target->kind == DeviceKind::nvswitch ? target->name : std::string();
 }
 
+/// NVLink goes by the GPU's generation; others have a model of their own, as far as there is one.
+std::string link_model(const NcclElement& element, const Device& gpu) {
+  if (element.tag == "c2c") return "nvlink-c2c";
+  const NcclElement* own = element.tag == "xgmi" ? find(gpu.nccl, "gpu") : nullptr;
+  const std::string gfx = own != nullptr ? gfx_name(*own) : std::string();
+  if (gfx == "gfx90a") return "xgmi2";
+  return gfx.starts_with("gfx94") ? "xgmi3" : "";
+}
+
 }  // namespace
 
 std::vector<NvLink> read_nvlinks(const Host& host) {
@@ -230,7 +240,7 @@ std::vector<NvLink> read_nvlinks(const Host& host) {
       const auto to = far_end(element, device, numa_nodes[i], targets);
       if (!to || index_of.contains({*to, device.name})) continue;  // a pair may stand at its other end already
       const auto [at, is_new] = index_of.emplace(std::pair(device.name, *to), links.size());
-      if (is_new) links.push_back({device.name, *to, 0, "", {}});
+      if (is_new) links.push_back({device.name, *to, 0, link_model(element, device), {}});
       int& total = links[at->second].count;
       total = std::min(64, total + static_cast<int>(*count));
     }

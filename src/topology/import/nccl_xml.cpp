@@ -80,7 +80,7 @@ class HostBuilder {
     const bool has_devices = std::any_of(element.children.begin(), element.children.end(), is_device);
     if (has_devices && element.tag == "pci") device.kind = DeviceKind::pci_switch;
     nccl::read_facts(device);
-    device.model = identifier_.device_model(device.kind, device.pci_id);
+    device.model = identifier_.device_model(device);
     if (device.kind == DeviceKind::pci_switch) look_at_bridge(device);
     if (element.tag != "pci") return;
     for (const xml::Element& child : element.children)
@@ -150,7 +150,8 @@ std::string topology_name(const std::string& file) {
   return name.empty() ? "imported" : name;
 }
 
-Fabric fabric_of(const Topology& topology, const Identifier& identifier) {
+/// Nothing in the files tells of the network but the link layer of its NICs.
+Fabric fabric_of(const Topology& topology) {
   bool infiniband = false;
   bool ethernet = false;
   for (const DeviceId id : devices_of_kind(topology, DeviceKind::nic)) {
@@ -158,7 +159,7 @@ Fabric fabric_of(const Topology& topology, const Identifier& identifier) {
     infiniband = infiniband || layer == LinkLayer::infiniband;
     ethernet = ethernet || layer == LinkLayer::ethernet;
   }
-  return {identifier.fabric_model(ethernet && !infiniband ? LinkLayer::ethernet : LinkLayer::infiniband), {}, {}};
+  return {ethernet && !infiniband ? "roce-v2" : "infiniband", {}, {}};
 }
 
 }  // namespace
@@ -170,7 +171,7 @@ Topology import_nccl_xml(const std::vector<NamedText>& texts, const ModelLibrary
   topology.name = topology_name(texts.front().name);
   topology.description = texts.size() == 1 ? "imported from a topology file of NCCL" : fmt::format("imported from {} topology files of NCCL", texts.size());
   for (const NamedText& text : texts) add_file(topology, text, identifier);
-  if (topology.hosts.size() > 1) topology.fabric = fabric_of(topology, identifier);
+  if (topology.hosts.size() > 1) topology.fabric = fabric_of(topology);
   return topology;
 }
 
