@@ -24,7 +24,8 @@ std::string refusal(const std::string& text) {
 }
 
 std::string in_cpu(const std::string& inside) {
-  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">" + inside + "</cpu></system>";
+  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">" +
+         inside + "</cpu></system>";
 }
 
 const Device& device(const Topology& topology, const std::string& name) { return get(topology, find_device(topology, name)); }
@@ -84,7 +85,8 @@ TEST(NcclImport, TellsAcceleratorsFromDisplays) {
   EXPECT_EQ(kind("class=\"0x030200\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x10de\" device=\"0x2230\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1a03\" device=\"0x2000\""), DeviceKind::other) << "the VGA of a BMC";
-  EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1002\" device=\"0x515e\""), DeviceKind::other) << "ATI ES1000, a BMC's VGA as well";
+  EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1002\" device=\"0x515e\""), DeviceKind::other)
+      << "ATI ES1000, a BMC's VGA as well";
   EXPECT_EQ(kind("class=\"0x038000\" vendor=\"0x1002\" device=\"0x740c\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x120000\" vendor=\"0x1002\" device=\"0x74a1\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x020000\""), DeviceKind::nic);
@@ -141,15 +143,20 @@ TEST(NcclImport, FindsModels) {
 TEST(NcclImport, TakesAByteOrderMark) { EXPECT_EQ(import_text("\xef\xbb\xbf" + in_cpu("")).hosts.size(), 1U); }
 
 TEST(NcclImport, SaysWhatIsWrong) {
-  EXPECT_EQ(refusal("<graphs version=\"1\"/>"), "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
+  EXPECT_EQ(refusal("<graphs version=\"1\"/>"),
+            "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
   EXPECT_EQ(refusal("<topology/>"), "machine.xml: a hwloc topology, not one of NCCL");
   EXPECT_EQ(refusal("<system version=\"3\"/>"), "machine.xml: <system> has version \"3\", allowed: 1 (NCCL), 2 (RCCL)");
   EXPECT_EQ(refusal("<system version=\"1\"/>"), "machine.xml: <system> has no <cpu>");
-  EXPECT_EQ(refusal("<system version=\"1\"><cpu/></system>"), "machine.xml: a <cpu> without numaid, or with one that is no number from -1 to 4095");
-  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>"), "machine.xml: numaid 0 stands twice in a host");
-  EXPECT_EQ(refusal("<system version=\"1\">\n<cpu numaid=\"0\"/>\n</sys>"), "machine.xml:3: not an XML file: Start-end tags mismatch");
+  EXPECT_EQ(refusal("<system version=\"1\"><cpu/></system>"),
+            "machine.xml: a <cpu> without numaid, or with one that is no number from -1 to 4095");
+  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>"),
+            "machine.xml: numaid 0 stands twice in a host");
+  EXPECT_EQ(refusal("<system version=\"1\">\n<cpu numaid=\"0\"/>\n</sys>"),
+            "machine.xml:3: not an XML file: Start-end tags mismatch");
   EXPECT_EQ(refusal(""), "machine.xml:1: not an XML file: No document element found");
-  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\" numaid=\"1\"/></system>"), "machine.xml: <cpu> has the attribute numaid twice");
+  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\" numaid=\"1\"/></system>"),
+            "machine.xml: <cpu> has the attribute numaid twice");
 }
 
 TEST(NcclImport, SurvivesHostileNesting) {

@@ -40,7 +40,8 @@ Identifier::Identifier(const ModelLibrary* models) {
     for (const std::string& name : models->names(folder))
       for (const std::string& id : header_of(name).pci_ids) claim(devices_, std::pair(kind, id), name);
   };
-  add(DeviceKind::pci_switch, "switch", [&](const std::string& name) -> const ModelHeader& { return models->pci_switch(name).header; });
+  add(DeviceKind::pci_switch, "switch",
+      [&](const std::string& name) -> const ModelHeader& { return models->pci_switch(name).header; });
   add(DeviceKind::gpu, "gpu", [&](const std::string& name) -> const ModelHeader& { return models->gpu(name).header; });
   add(DeviceKind::nic, "nic", [&](const std::string& name) -> const ModelHeader& { return models->nic(name).header; });
   add(DeviceKind::nvme, "nvme", [&](const std::string& name) -> const ModelHeader& { return models->nvme(name).header; });

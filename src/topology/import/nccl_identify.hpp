@@ -27,7 +27,8 @@ class Identifier {
   std::map<std::tuple<std::string, int, int>, std::string> cpus_;
 };
 
-/// RCCL's gcn as the compiler's name of the architecture: 908 or gfx908 is gfx908, 910 is gfx90a. Empty when the element has none.
+/// RCCL's gcn as the compiler's name of the architecture: 908 or gfx908 is gfx908, 910 is gfx90a. Empty when the element has
+/// none.
 std::string gfx_name(const NcclElement& gpu);
 
 /// Family as /proc/cpuinfo has it: NCCL shifts the extended family by four bits too many, so that AMD's family 25 becomes 175.

@@ -69,7 +69,8 @@ std::string Inventor::pci_id(const Device& device) const {
   const std::vector<std::string>* ids = nullptr;
   if (device.kind == DeviceKind::gpu && gpu_model(device) != nullptr) ids = &gpu_model(device)->header.pci_ids;
   if (device.kind == DeviceKind::nic && nic_model(device) != nullptr) ids = &nic_model(device)->header.pci_ids;
-  if (device.kind == DeviceKind::pci_switch && has_model("switch", device.model)) ids = &models_->pci_switch(device.model).header.pci_ids;
+  if (device.kind == DeviceKind::pci_switch && has_model("switch", device.model))
+    ids = &models_->pci_switch(device.model).header.pci_ids;
   return ids != nullptr && !ids->empty() ? ids->front() : std::string();
 }
 
@@ -109,7 +110,8 @@ NcclElement Inventor::gpu(const Device& device) {
   const std::string dev = std::to_string(next_gpu_++);
   NcclElement gpu{"gpu", {{"dev", dev}}};
   const GpuModel* model = gpu_model(device);
-  if (model != nullptr && model->compute_capability) gpu.attributes.emplace_back("sm", std::to_string(model->compute_capability->value));
+  if (model != nullptr && model->compute_capability)
+    gpu.attributes.emplace_back("sm", std::to_string(model->compute_capability->value));
   if (model != nullptr && model->amd_gfx) gpu.attributes.emplace_back("gcn", model->amd_gfx->value);
   const bool gdr = device.gdr.value_or(model == nullptr || model->gpudirect_rdma.value);
   gpu.attributes.emplace_back("rank", dev);
@@ -149,7 +151,8 @@ std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
   const auto socket = socket_index(host_, numa.socket);
   const std::string model_name = socket ? host_.sockets[*socket].model : std::string();
   if (const CpuModel* model = cpu_model(model_name)) {
-    const auto sharing = std::count_if(host_.numa_nodes.begin(), host_.numa_nodes.end(), [&](const NumaNode& n) { return n.socket == numa.socket; });
+    const auto sharing = std::count_if(host_.numa_nodes.begin(), host_.numa_nodes.end(),
+                                       [&](const NumaNode& n) { return n.socket == numa.socket; });
     const std::int64_t cores = std::max<std::int64_t>(1, model->cores.value / sharing);
     cpu.attributes.emplace_back("affinity", core_mask(first_core_, cores));
     first_core_ += cores;
@@ -165,7 +168,8 @@ void Inventor::set_cpu(NcclElement& cpu, const std::string& name) const {
   set_attribute(cpu, "arch", model != nullptr && !model->arch.empty() ? model->arch : "x86_64");
   set_attribute(cpu, "vendor", known ? model->cpuid.front().vendor : "unknown");
   set_attribute(cpu, "familyid", std::to_string(known ? nccl_family(model->cpuid.front().family) : 0));
-  set_attribute(cpu, "modelid", std::to_string(known && !model->cpuid.front().models.empty() ? model->cpuid.front().models.front() : 0));
+  set_attribute(cpu, "modelid",
+                std::to_string(known && !model->cpuid.front().models.empty() ? model->cpuid.front().models.front() : 0));
 }
 
 int Inventor::c2c_bandwidth(const NvLink& link) const {

@@ -29,7 +29,9 @@ class Inventor {
   [[nodiscard]] int c2c_bandwidth(const NvLink& link) const;
 
  private:
-  [[nodiscard]] bool has_model(const std::string& kind, const std::string& name) const { return known_models_.contains({kind, name}); }
+  [[nodiscard]] bool has_model(const std::string& kind, const std::string& name) const {
+    return known_models_.contains({kind, name});
+  }
   [[nodiscard]] const GpuModel* gpu_model(const Device& device) const;
   [[nodiscard]] const NicModel* nic_model(const Device& device) const;
   [[nodiscard]] const CpuModel* cpu_model(const std::string& name) const;
