@@ -47,7 +47,8 @@ int report(std::string text, int code) {
 int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report(fmt::format("standard output: cannot write to it: {}", std::strerror(errno != 0 ? errno : EIO)), exit_input_error);
+  return report(fmt::format("standard output: cannot write to it: {}", std::strerror(errno != 0 ? errno : EIO)),
+                exit_input_error);
 }
 
 void add_commands(CLI::App& app, gdr::cli::Context& context) {

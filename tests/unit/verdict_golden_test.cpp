@@ -31,8 +31,8 @@ TEST_P(GoldenCheck, SaysWhatItSaid) {
   EXPECT_EQ(gdr::json::dump(gdr::json::parse_file(expected)), gdr::json::dump(actual));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenCheck, testing::ValuesIn(cases()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenCheck, testing::ValuesIn(cases()), [](const auto& golden) {
+  std::string name = golden.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
