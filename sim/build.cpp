@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "common/check.hpp"
 
@@ -43,9 +42,9 @@ class FlowBuilder {
   void build();
 
  private:
-  enum class Kind { launch, copy_out, copy_in, peer_copy, post, cpu_copy, nic_read, wire, nic_write };
-
-  std::size_t push(StageSpec spec) {
+  /// `of_plan`: the stage is the current one of the plan, not something that the CPU does around it.
+  std::size_t push(StageSpec spec, bool of_plan = true) {
+    if (of_plan) spec.plan_stage = plan_stage_;
     flow_.stages.push_back(std::move(spec));
     return flow_.stages.size() - 1;
   }
@@ -83,9 +82,10 @@ class FlowBuilder {
   Bytes chunk_ = default_chunk;
   int chunks_ = default_chunks;
   Bytes mtu_ = 4096_B;
+  std::size_t plan_stage_ = 0;
   FlowSpec flow_;
   Costs costs_;
-  std::optional<std::size_t> first_copy_, nic_read_, wire_, nic_write_, last_copy_, cpu_out_, cpu_in_, in_launch_;
+  std::optional<std::size_t> nic_read_, wire_, nic_write_, cpu_out_, cpu_in_, in_launch_;
 };
 
 Bytes FlowBuilder::nic_granule() const {
@@ -155,8 +155,16 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   if (!parts_.through_root_complex(stage.data)) return;
   const bool remote = std::any_of(stage.data.begin(), stage.data.end(), [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
   VertexId bridge = 0;
-  for (const Hop& hop : stage.data)
+  std::optional<std::size_t> in;
+  std::optional<std::size_t> back;
+  for (const Hop& hop : stage.data) {
     if (graph_.vertex(hop.to).kind == VertexKind::host_bridge) bridge = hop.to;
+    if (hop.kind != HopKind::pcie) continue;
+    if (graph_.vertex(hop.to).kind == VertexKind::host_bridge) in = hop.edge;
+    if (graph_.vertex(hop.from).kind == VertexKind::host_bridge) back = hop.edge;
+  }
+  // What ACS sends up comes back down the same root port: that crosses nothing but the port.
+  if (in && in == back) return;
   const CpuModel& cpu = parts_.cpu(bridge);
   const auto& cap = stage.reads ? (remote ? cpu.p2p_remote_read_bandwidth : cpu.p2p_read_bandwidth)
                                 : (remote ? cpu.p2p_remote_write_bandwidth : cpu.p2p_write_bandwidth);
@@ -231,9 +239,7 @@ void FlowBuilder::add_launch(const Stage& copy) {
   spec.setup = gpu.copy_call_cost.value;
   spec.latency = Duration{std::max(0.0, gpu.copy_launch_latency.value.seconds - gpu.copy_call_cost.value.seconds)};
   costs_.cpu_seconds += gpu.copy_call_cost.value.seconds / chunk_.as_double();
-  const std::size_t index = push(std::move(spec));
-  if (!first_copy_) first_copy_ = index;
-  in_launch_ = index;
+  in_launch_ = push(std::move(spec), false);
 }
 
 void FlowBuilder::add_copy(const Stage& stage, bool last) {
@@ -250,7 +256,7 @@ void FlowBuilder::add_copy(const Stage& stage, bool last) {
   // The next mover waits until the CPU knows that the copy is done; the last byte is visible before that.
   const bool told = last && plan_.transfer.operation == Operation::send;
   if (!last || told) spec.latency += gpu.copy_completion_latency.value;
-  last_copy_ = push(std::move(spec));
+  push(std::move(spec));
 }
 
 /// From the CPU's store to the NIC having understood the work request.
@@ -299,7 +305,7 @@ void FlowBuilder::add_post() {
     costs_.cpu_seconds += parts_.cpu(driver(plan_.transfer.to.host, plan_.to_numa)).two_sided_cost.value.seconds / size_.as_double();
   }
   costs_.cpu_seconds += spec.setup.seconds / size_.as_double();
-  push(std::move(spec));
+  push(std::move(spec), false);
 }
 
 /// A staged chunk is posted by the thread that saw its copy end.
@@ -427,6 +433,7 @@ void FlowBuilder::build() {
   flow_.start = drive_.start;
   for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
     const Stage& stage = plan_.stages[i];
+    plan_stage_ = i;
     const bool last = i + 1 == plan_.stages.size();
     switch (stage.mover) {
       case Mover::copy_engine: add_copy(stage, last); break;

@@ -50,6 +50,7 @@ class TableZone : public simgrid::kernel::routing::NetZoneImpl {
 struct StageState {
   std::uint64_t started = 0;
   std::uint64_t arrived = 0;  // at the next stage
+  StageTimes times;
   bool busy = false;
   std::vector<s4u::Link*> links;
   std::vector<s4u::Link*> request_links;
@@ -246,6 +247,7 @@ void Engine::Impl::advance(std::size_t f, std::size_t stage) {
     const std::uint64_t bytes = next_granule(flow, stage);
     if (bytes == 0 || !window_open(flow, stage, bytes)) return;
     state.busy = true;
+    if (state.started == 0) state.times.begin = Duration{now()} - flow.spec->start;
     state.started += bytes;
     ++outcome.transfers;
     after(flow.spec->stages[stage].setup, [this, f, stage, bytes] { send(f, stage, bytes); });
@@ -317,6 +319,7 @@ void Engine::Impl::message_progress(FlowState& flow, std::size_t stage) {
   const double t = now();
   const std::uint64_t arrived = flow.stages[stage].arrived;
   const std::uint64_t first = flow.spec->message.count;
+  if (arrived >= first && flow.stages[stage].times.end.seconds == 0) flow.stages[stage].times.end = Duration{t} - flow.spec->start;
   if (stage == flow.spec->completion_stage && arrived >= first && flow.outcome.first_completion.seconds == 0)
     flow.outcome.first_completion = Duration{t} - flow.spec->start + flow.spec->completion_latency;
   if (stage + 1 != flow.stages.size()) return;
@@ -412,6 +415,7 @@ Outcome Engine::Impl::run(const Scenario& given) {
   for (FlowState& flow : flows) {
     check(flow.spec->messages == 0 ? stopping : flow.done, "a flow that stopped before its end");
     if (flow.spec->messages != 0) flow.outcome.rate = Bytes{flow.total} / (flow.outcome.finish - flow.spec->start);
+    for (const StageState& stage : flow.stages) flow.outcome.stages.push_back(stage.times);
     outcome.flows.push_back(flow.outcome);
   }
   return std::move(outcome);

@@ -125,31 +125,31 @@ bool Parts::through_root_complex(const Route& route) const {
   return bridge && !memory;
 }
 
+Duration Parts::crossing(const Route& route, std::size_t i) const {
+  const VertexId at = i == 0 ? route.front().from : route[i - 1].to;
+  const bool before = i > 0 && route[i - 1].kind == HopKind::pcie;
+  const bool after = i < route.size() && route[i].kind == HopKind::pcie;
+  Duration time;
+  switch (graph_->vertex(at).kind) {
+    case VertexKind::gpu: return gpu(at).pcie_latency.value;
+    case VertexKind::nic: return nic(at).pcie_latency.value;
+    case VertexKind::pci_switch: return pci_switch(at).latency.value;
+    case VertexKind::host_bridge:
+      time = cpu(at).root_port_latency.value;
+      // Turned round inside the host bridge: out by a root port as well.
+      if (before && after) time += cpu(at).root_port_latency.value + cpu(at).p2p_latency.value;
+      return time;
+    case VertexKind::socket:
+      if (i > 0 && i < route.size() && route[i - 1].kind == HopKind::root_complex && through_root_complex(route)) time += cpu(at).p2p_latency.value;
+      if (i < route.size() && route[i].kind == HopKind::socket_link && cpu(at).socket_link_latency) time += cpu(at).socket_link_latency->value;
+      return time;
+    default: return time;
+  }
+}
+
 Duration Parts::one_way(const Route& route) const {
   Duration sum;
-  for (std::size_t i = 0; i <= route.size() && !route.empty(); ++i) {
-    const VertexId at = i == 0 ? route.front().from : route[i - 1].to;
-    const bool before = i > 0 && route[i - 1].kind == HopKind::pcie;
-    const bool after = i < route.size() && route[i].kind == HopKind::pcie;
-    switch (graph_->vertex(at).kind) {
-      case VertexKind::gpu: sum += gpu(at).pcie_latency.value; break;
-      case VertexKind::nic: sum += nic(at).pcie_latency.value; break;
-      case VertexKind::nvme: sum += models_->nvme("gen4").pcie_latency.value; break;
-      case VertexKind::pci_switch: sum += pci_switch(at).latency.value; break;
-      case VertexKind::host_bridge:
-        sum += cpu(at).root_port_latency.value;
-        // Turned round inside the host bridge: out by a root port as well.
-        if (before && after) sum += cpu(at).root_port_latency.value + cpu(at).p2p_latency.value;
-        break;
-      case VertexKind::socket:
-        if (i > 0 && i < route.size() && route[i - 1].kind == HopKind::root_complex && through_root_complex(route))
-          sum += cpu(at).p2p_latency.value;
-        if (i < route.size() && route[i].kind == HopKind::socket_link && cpu(at).socket_link_latency)
-          sum += cpu(at).socket_link_latency->value;
-        break;
-      default: break;
-    }
-  }
+  for (std::size_t i = 0; i <= route.size() && !route.empty(); ++i) sum += crossing(route, i);
   return sum;
 }
 

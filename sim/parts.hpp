@@ -41,6 +41,8 @@ class Parts {
   /// Payload of the completions that come back from `target` over the data route.
   [[nodiscard]] Bytes completion_size(VertexId target, const Route& data) const;
 
+  /// What the vertex before hop `i` of a local route takes (i == route.size(): the last vertex).
+  [[nodiscard]] Duration crossing(const Route& route, std::size_t i) const;
   /// One way over a local route: device cores, switches, root ports, forwarding between root ports, socket links.
   [[nodiscard]] Duration one_way(const Route& route) const;
   /// From the request's arrival at the target to its first data.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,37 @@ struct Prediction {
   double pcie_bytes_per_byte = 0;
   std::vector<Stage> stages;
 };
+
+/// One hop of a stage, as the data takes it.
+struct HopReport {
+  std::string from;
+  std::string to;
+  std::string link;                    ///< "gen4x16", "socket link", ...
+  std::optional<Bandwidth> bandwidth;  ///< of the link in this direction, headers included
+  Duration latency;                    ///< of what lies at the hop's far end (the first hop: at both ends)
+  double bytes = 0;                    ///< on the link, headers included
+};
+
+/// One stage of a message that travels alone.
+struct StageReport {
+  std::string name;
+  std::optional<Mover> mover;  ///< none: what the CPU does around the stages (post, launch)
+  std::string from;
+  std::string to;
+  Bytes bytes;
+  StageTimes times;
+  Duration latency;     ///< of a granule, after it was sent
+  std::string limit;    ///< the stage's own limit, if it has one
+  std::vector<HopReport> hops;
+};
+
+/// A prediction taken apart.
+struct Explanation {
+  Prediction prediction;
+  std::vector<StageReport> stages;
+};
+
+Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
 
 Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
 

@@ -38,6 +38,9 @@ struct StageSpec {
   std::string limit_name;                    ///< what the limit is, for the report
   Duration setup;                            ///< the stage is busy so long before each granule
   Duration latency;                          ///< from the last unit sent to the granule at the next stage
+  std::size_t plan_stage = no_plan_stage;    ///< the stage of the transfer plan that this is, for reports
+
+  static constexpr std::size_t no_plan_stage = static_cast<std::size_t>(-1);
   bool operator==(const StageSpec&) const = default;
 };
 
@@ -72,6 +75,13 @@ struct Scenario {
   bool operator==(const Scenario&) const = default;
 };
 
+/// When a stage worked on the first message, from the flow's start.
+struct StageTimes {
+  Duration begin;  ///< its first granule started
+  Duration end;    ///< its last granule was at the next stage
+  bool operator==(const StageTimes&) const = default;
+};
+
 /// How a flow went.
 struct FlowOutcome {
   Duration first_arrival;     ///< from the flow's start to the first message whole at the end of the last stage
@@ -79,6 +89,7 @@ struct FlowOutcome {
   Duration finish;            ///< finite flows: from the scenario's start to the last byte
   Bandwidth rate;             ///< steady state payload; finite flows: all bytes over the time from start to finish
   bool steady = false;        ///< a steady state was found
+  std::vector<StageTimes> stages;
   bool operator==(const FlowOutcome&) const = default;
 };
 

@@ -17,10 +17,14 @@ constexpr std::size_t line_width = 80;
 
 char mark(PairAnswer answer) {
   switch (answer) {
-    case PairAnswer::works: return '+';
-    case PairAnswer::slow: return '~';
-    case PairAnswer::blocked: return 'x';
-    case PairAnswer::unknown: break;
+    case PairAnswer::works:
+      return '+';
+    case PairAnswer::slow:
+      return '~';
+    case PairAnswer::blocked:
+      return 'x';
+    case PairAnswer::unknown:
+      break;
   }
   return '?';
 }
@@ -64,7 +68,8 @@ class Matrix {
     for (std::size_t from = 0; from < columns_.size();) {
       if (from > 0) out += "\n";
       std::size_t to = from;
-      for (std::size_t width = 2 + first; to < columns_.size() && (to == from || width + 2 + width_of(columns_[to]) <= line_width); ++to)
+      for (std::size_t width = 2 + first;
+           to < columns_.size() && (to == from || width + 2 + width_of(columns_[to]) <= line_width); ++to)
         width += 2 + width_of(columns_[to]);
       out += line(corner_, first, from, to, [](const std::string& column) { return column; });
       for (const std::string& row : rows_)
@@ -127,7 +132,8 @@ std::string matrices(const Verdict& verdict, std::size_t host) {
 
 std::string bandwidth_text(const PairBandwidth& bandwidth) {
   if (!bandwidth.read || !bandwidth.write) return "";
-  return fmt::format("  NIC reads {:.1f}, writes {:.1f} GB/s", bandwidth.read->gigabytes_per_second(), bandwidth.write->gigabytes_per_second());
+  return fmt::format("  NIC reads {:.1f}, writes {:.1f} GB/s", bandwidth.read->gigabytes_per_second(),
+                     bandwidth.write->gigabytes_per_second());
 }
 
 std::string best_nics(const Verdict& verdict, std::size_t host) {
@@ -135,14 +141,16 @@ std::string best_nics(const Verdict& verdict, std::size_t host) {
   for (const BestPair& best : verdict.best) {
     if (best.host != host) continue;
     const Pair& pair = verdict.pairs[best.pair];
-    rows.push_back({device_name(pair.from), device_name(pair.to), pair.distance, std::string(to_string(pair.answer)), bandwidth_text(pair.bandwidth)});
+    rows.push_back({device_name(pair.from), device_name(pair.to), pair.distance, std::string(to_string(pair.answer)),
+                    bandwidth_text(pair.bandwidth)});
   }
   std::array<std::size_t, 4> widths{};
   for (const auto& row : rows)
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   std::string out = rows.empty() ? "" : "  Best NIC of each GPU\n";
   for (const auto& row : rows) {
-    std::string line = fmt::format("    {:<{}}  {:<{}}  {:<{}}  {:<{}}{}", row[0], widths[0], row[1], widths[1], row[2], widths[2], row[3], widths[3], row[4]);
+    std::string line = fmt::format("    {:<{}}  {:<{}}  {:<{}}  {:<{}}{}", row[0], widths[0], row[1], widths[1], row[2],
+                                   widths[2], row[3], widths[3], row[4]);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
@@ -157,7 +165,8 @@ std::string findings(const Verdict& verdict, std::size_t host) {
     for (const Finding& finding : verdict.findings) {
       if (finding.host != host || finding.severity != severity) continue;
       ++count;
-      group += fmt::format("    {}\n", finding.rule) + wrapped("at " + finding.where, 6) + wrapped(finding.message, 6) + wrapped("Remedy: " + finding.remedy, 6);
+      group += fmt::format("    {}\n", finding.rule) + wrapped("at " + finding.where, 6) + wrapped(finding.message, 6) +
+               wrapped("Remedy: " + finding.remedy, 6);
     }
     if (count > 0) out += fmt::format("  {}{}\n{}\n", to_string(severity), count > 1 ? "s" : "", group);
   }

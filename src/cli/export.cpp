@@ -29,12 +29,14 @@ std::size_t find_host(const Topology& topology, const Options& options) {
     if (topology.hosts[i].name == options.host || (options.host.empty() && topology.hosts.size() == 1)) return i;
     names += (names.empty() ? "" : ", ") + topology.hosts[i].name;
   }
-  if (options.host.empty()) throw InputError(fmt::format("{}: has several hosts; choose one with --host: {}", options.topology, names));
+  if (options.host.empty())
+    throw InputError(fmt::format("{}: has several hosts; choose one with --host: {}", options.topology, names));
   throw InputError(fmt::format("{}: has no host \"{}\"; there are: {}", options.topology, options.host, names));
 }
 
 void run(const Options& options, const ModelLibrary* models) {
-  if (options.format != "nccl-xml") throw InputError(fmt::format("export: unknown format \"{}\"; there is: nccl-xml", options.format));
+  if (options.format != "nccl-xml")
+    throw InputError(fmt::format("export: unknown format \"{}\"; there is: nccl-xml", options.format));
   std::vector<Setting> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
   const Topology topology = load_topology(options.topology, settings);
@@ -49,7 +51,8 @@ void add_export(CLI::App& app, Context& context) {
   command->add_option("format", options->format, "nccl-xml: a file for NCCL_TOPO_FILE")->required();
   command->add_option("topology", options->topology, "topology file")->required();
   command->add_option("--host", options->host, "host to write, when the topology has several");
-  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in h0/nic0.link=gen4x8")->allow_extra_args(false);
+  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in h0/nic0.link=gen4x8")
+      ->allow_extra_args(false);
   command->add_option("-o,--output", options->output, "file to write; - is standard output")->capture_default_str();
   command->footer(
       "Example:\n"

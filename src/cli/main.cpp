@@ -55,8 +55,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_show(app, context);
   gdr::cli::add_check(app, context);
   gdr::cli::add_predict(app, context);
-  // INTEGRATOR: enable when src/cli/explain.cpp is there, then remove this line.
-  // gdr::cli::add_explain(app, context);
+  gdr::cli::add_explain(app, context);
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
 }

@@ -56,12 +56,14 @@ class Progress {
 
 Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const PredictOptions& options) {
   const std::vector<Transfer> transfers = transfers_of(parts.graph().topology(), options);
+  const Verdict verdict = judge(parts.graph(), parts.models());
   Results results;
   Progress progress(transfers.size());
   for (const Transfer& transfer : transfers) {
     progress.step();
     if (!results.skipped.empty() && results.skipped.back().path == transfer.path) continue;
     try {
+      if (const auto reason = why_blocked(parts.graph(), parts.models(), verdict, transfer)) throw InputError(*reason);
       results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional}));
     } catch (const InputError& error) {
       // A path that was asked for by name must work; of "all", those that do are shown.

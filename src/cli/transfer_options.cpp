@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/output.hpp"
 #include "common/error.hpp"
@@ -59,6 +60,33 @@ std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptio
       transfers.push_back(transfer);
     }
   return transfers;
+}
+
+namespace {
+
+std::optional<std::string> blocked_pair(const Verdict& verdict, const std::string& a, const std::string& b) {
+  for (const Pair& pair : verdict.pairs) {
+    const bool same = (pair.from == a && pair.to == b) || (pair.from == b && pair.to == a);
+    if (!same || pair.answer != PairAnswer::blocked) continue;
+    for (const Finding& finding : verdict.findings)
+      if (std::find(pair.findings.begin(), pair.findings.end(), finding.rule) != pair.findings.end())
+        return fmt::format("{} and {} cannot reach each other ({}): {} {}", a, b, finding.rule, finding.message, finding.remedy);
+    return fmt::format("{} and {} cannot reach each other; gdr check says more", a, b);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> why_blocked(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer) {
+  const Topology& topology = graph.topology();
+  const std::string from = label(topology, transfer.from);
+  const std::string to = label(topology, transfer.to);
+  if (transfer.path == PathKind::p2p) return blocked_pair(verdict, from, to);
+  if (transfer.path != PathKind::gdr) return std::nullopt;
+  const TransferPlan plan = plan_transfer(graph, models, transfer);
+  if (const auto reason = blocked_pair(verdict, from, label(topology, *plan.from_nic))) return reason;
+  return blocked_pair(verdict, to, label(topology, *plan.to_nic));
 }
 
 }  // namespace gdr::cli

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "datapath/data_path.hpp"
 #include "topology/topology_json.hpp"
+#include "verdict/verdict.hpp"
 
 namespace CLI {
 class App;
@@ -36,5 +38,9 @@ std::vector<Bytes> parse_sizes(const std::string& text);
 
 /// One transfer a path and size, path by path. Paths named one by one must exist; with "all", those that make sense.
 std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptions& options);
+
+/// Why a path cannot work on this topology: the finding of the verdict on a pair that it needs (GPU and NIC on either side for gdr,
+/// the two GPUs for p2p). nullopt: nothing forbids it, as far as the topology says.
+std::optional<std::string> why_blocked(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer);
 
 }  // namespace gdr::cli

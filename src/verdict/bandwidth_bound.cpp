@@ -44,9 +44,11 @@ Duration way_latency(const PairContext& pair, const Route& route) {
   bool root_complex = false;
   for (const Hop& hop : route) {
     const Vertex& passed = pair.graph->vertex(hop.to);
-    if (passed.kind == VertexKind::pci_switch && passed.known) latency += switch_model(*pair.models, *pair.graph->device_at(hop.to)).latency.value;
+    if (passed.kind == VertexKind::pci_switch && passed.known)
+      latency += switch_model(*pair.models, *pair.graph->device_at(hop.to)).latency.value;
     root_complex = root_complex || passed.kind == VertexKind::host_bridge;
-    if (hop.kind == HopKind::socket_link && pair.cpu != nullptr && pair.cpu->socket_link_latency) latency += pair.cpu->socket_link_latency->value;
+    if (hop.kind == HopKind::socket_link && pair.cpu != nullptr && pair.cpu->socket_link_latency)
+      latency += pair.cpu->socket_link_latency->value;
   }
   if (root_complex && pair.cpu != nullptr) latency += pair.cpu->root_port_latency.value * 2 + pair.cpu->p2p_latency.value;
   return latency;
@@ -84,22 +86,29 @@ Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
   Bytes piece = std::min(gpu.completion_size.value, pair.max_payload);
   if (pair.through_root_complex() && pair.cpu != nullptr && pair.cpu->read_completion_split)
     piece = std::min(piece, pair.cpu->read_completion_split->value);
-  Bandwidth bound = links_bound(pair, pair.ways.completion, [&](const PcieModel& generation) { return completion_traffic(generation, piece, piece); });
+  Bandwidth bound = links_bound(pair, pair.ways.completion,
+                                [&](const PcieModel& generation) { return completion_traffic(generation, piece, piece); });
   limit(bound, gpu.bar_read_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   limit(bound, forward_limit(pair).read);
   const Duration ends = (engine.pcie_latency + gpu.pcie_latency.value) * 2 + gpu.bar_read_latency.value;
-  limit(bound, read_window(engine.outstanding_reads, ends + way_latency(pair, pair.ways.request) + way_latency(pair, pair.ways.completion)));
+  limit(bound, read_window(engine.outstanding_reads,
+                           ends + way_latency(pair, pair.ways.request) + way_latency(pair, pair.ways.completion)));
   return bound;
 }
 
 Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
   const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
-  Bandwidth bound = links_bound(pair, pair.ways.request,
-                                [&](const PcieModel& generation) { return write_traffic(generation, pair.max_payload, pair.max_payload); });
+  Bandwidth bound = links_bound(pair, pair.ways.request, [&](const PcieModel& generation) {
+    return write_traffic(generation, pair.max_payload, pair.max_payload);
+  });
   limit(bound, gpu.bar_write_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   limit(bound, forward_limit(pair).write);
+  const bool strict = pair.kind == PairKind::gpu_nic && pair.initiator_device().relaxed_ordering == false;
+  if (strict && pair.cpu != nullptr && pair.through_root_complex() && pair.cpu->relaxed_ordering_needed.value &&
+      pair.cpu->strict_order_write_bandwidth)
+    limit(bound, pair.cpu->strict_order_write_bandwidth->value);
   for (const Hop& hop : pair.ways.request) {
     const Device* into = pair.graph->device_at(hop.to);
     if (into == nullptr || into->kind != DeviceKind::pci_switch) continue;
@@ -120,7 +129,8 @@ PairBandwidth nvlink_bound(const PairContext& pair) {
   if (name.empty() && generation) name = fmt::format("nvlink{}", generation->value);
   if (name.empty()) return {};
   const NvlinkModel& model = pair.models->nvlink(name);
-  const Bandwidth bound = model.link_bandwidth.value * (pair.nvlinks * static_cast<double>(model.protocol_efficiency_percent.value) / 100);
+  const Bandwidth bound =
+      model.link_bandwidth.value * (pair.nvlinks * static_cast<double>(model.protocol_efficiency_percent.value) / 100);
   return {bound, bound};
 }
 
@@ -130,7 +140,8 @@ PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, De
   const DeviceKind kind = get(graph.topology(), initiator).kind;
   PairContext pair;
   if (kind == DeviceKind::nic) pair = make_pair_context(graph, models, PairKind::gpu_nic, target, initiator);
-  else pair = make_pair_context(graph, models, kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu, initiator, target);
+  else
+    pair = make_pair_context(graph, models, kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu, initiator, target);
   if (pair.over_nvlink()) return nvlink_bound(pair);
   const Engine engine = engine_of(pair);
   return {read_bound(pair, engine), write_bound(pair, engine)};

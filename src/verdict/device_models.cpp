@@ -14,11 +14,16 @@ std::string model_or_generic(const std::string& model) { return model.empty() ? 
 /// The fastest link the device's own model trains; nullopt for a device without a model.
 std::optional<PcieLink> model_link(const ModelLibrary& models, const Device& device) {
   switch (device.kind) {
-    case DeviceKind::gpu: return gpu_model(models, device).header.pcie;
-    case DeviceKind::nic: return nic_model(models, device).header.pcie;
-    case DeviceKind::nvme: return nvme_model(models, device).header.pcie;
-    case DeviceKind::pci_switch: return switch_model(models, device).header.pcie;
-    default: return std::nullopt;
+    case DeviceKind::gpu:
+      return gpu_model(models, device).header.pcie;
+    case DeviceKind::nic:
+      return nic_model(models, device).header.pcie;
+    case DeviceKind::nvme:
+      return nvme_model(models, device).header.pcie;
+    case DeviceKind::pci_switch:
+      return switch_model(models, device).header.pcie;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -62,17 +67,23 @@ bool has_c2c(const Host& host, const Device& gpu) {
 bool is_virtual_switch(const ModelLibrary& models, const Host& host, const Device& device) {
   if (device.kind != DeviceKind::pci_switch) return false;
   const bool qemu_link = device.link && device.link->generation == 1;  // QEMU's bridges say 2.5 GT/s x1
-  return switch_model(models, device).is_virtual.value || (host.virtual_machine.value_or(false) && device.model.empty() && qemu_link);
+  return switch_model(models, device).is_virtual.value ||
+         (host.virtual_machine.value_or(false) && device.model.empty() && qemu_link);
 }
 
 Bytes max_payload_of(const ModelLibrary& models, const Device& device) {
   if (device.max_payload) return *device.max_payload;
   switch (device.kind) {
-    case DeviceKind::gpu: return gpu_model(models, device).max_payload.value;
-    case DeviceKind::nic: return nic_model(models, device).max_payload.value;
-    case DeviceKind::nvme: return nvme_model(models, device).max_payload.value;
-    case DeviceKind::pci_switch: return switch_model(models, device).max_payload.value;
-    default: return Bytes{256};
+    case DeviceKind::gpu:
+      return gpu_model(models, device).max_payload.value;
+    case DeviceKind::nic:
+      return nic_model(models, device).max_payload.value;
+    case DeviceKind::nvme:
+      return nvme_model(models, device).max_payload.value;
+    case DeviceKind::pci_switch:
+      return switch_model(models, device).max_payload.value;
+    default:
+      return Bytes{256};
   }
 }
 
@@ -92,7 +103,8 @@ LinkFact link_of(const Graph& graph, const ModelLibrary& models, DeviceId id) {
   const Device& device = host.devices.at(id.device);
   const bool virtual_switch = is_virtual_switch(models, host, device);
   const bool gen1 = device.link && device.link->generation == 1;
-  const bool endpoint_of_software = gen1 && (host.virtual_machine.value_or(false) || (device.kind == DeviceKind::gpu && has_c2c(host, device)));
+  const bool endpoint_of_software =
+      gen1 && (host.virtual_machine.value_or(false) || (device.kind == DeviceKind::gpu && has_c2c(host, device)));
   const std::optional<PcieLink> own = model_link(models, device);
   if (virtual_switch || endpoint_of_software) return {own, !device.link.has_value()};
   if (device.link) return {device.link, true};

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "verdict/host_verdict.hpp"
 
@@ -43,14 +44,13 @@ std::vector<Statement> statements_of(const std::vector<JudgedPair>& pairs) {
   return statements;
 }
 
-/// Ports share a finding when they are of one switch (or all of root ports) and have the same bits.
-using GroupKey = std::tuple<Severity, std::string, std::string, std::string, Place::Kind, PairKind, std::string, std::string>;
+using GroupKey = std::tuple<Severity, std::string, std::string, std::string, Place::Kind, PairKind>;
 
 GroupKey group_key(const Statement& statement, const std::vector<JudgedPair>& pairs) {
   const RuleNote& note = *statement.note;
   const bool pair = note.place.kind == Place::Kind::pair;
-  return {statement.severity, note.rule, note.reason, note.remedy, note.place.kind,
-          pair ? pairs[statement.pair].context.kind : PairKind::gpu_nic, note.place.above, note.place.bits};
+  return {statement.severity, note.rule,       note.reason,
+          note.remedy,        note.place.kind, pair ? pairs[statement.pair].context.kind : PairKind::gpu_nic};
 }
 
 /// A name's letters and its number at the end, -1 without one.
@@ -66,7 +66,8 @@ std::string names_text(const std::vector<std::string>& names, const std::string&
   for (std::size_t i = 0; i < names.size();) {
     const auto [letters, number] = numbered(names[i]);
     std::size_t end = i + 1;
-    while (number >= 0 && end < names.size() && numbered(names[end]) == std::pair(letters, number + static_cast<long>(end - i))) ++end;
+    while (number >= 0 && end < names.size() && numbered(names[end]) == std::pair(letters, number + static_cast<long>(end - i)))
+      ++end;
     const bool run = end - i > 2;
     if (!run) end = i + 1;
     parts.push_back(run ? fmt::format("{0}{1}-{2}", prefix, names[i], names[end - 1]) : prefix + names[i]);
@@ -98,18 +99,31 @@ std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict&
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+/// Ports of one switch with the same bits stand together.
 std::string ports_text(const FindingGroup& group, const std::string& host) {
-  const Place& first = group.places.front();
-  std::vector<std::string> devices;
-  for (const Place& place : group.places) devices.push_back(place.device);
-  std::string text = fmt::format("{}/{} {} port{} of {}", host, first.above, first.root ? "root" : "downstream", devices.size() > 1 ? "s" : "", names_text(devices, host + "/"));
-  if (!first.bits.empty()) text += fmt::format(", bit{} {}", first.bits.find('+') != std::string::npos ? "s" : "", first.bits);
-  return text;
+  std::vector<Place> alike;  // what the ports have in common, in the order of the file
+  std::map<Place, std::vector<std::string>> devices;
+  for (Place place : group.places) {
+    const std::string device = std::exchange(place.device, "");
+    if (devices.find(place) == devices.end()) alike.push_back(place);
+    devices[place].push_back(device);
+  }
+  std::vector<std::string> parts;
+  for (const Place& place : alike) {
+    const std::vector<std::string>& below = devices[place];
+    std::string text = fmt::format("{}/{} {} port{} of {}", host, place.above, place.root ? "root" : "downstream",
+                                   below.size() > 1 ? "s" : "", names_text(below, host + "/"));
+    if (!place.bits.empty()) text += fmt::format(", bit{} {}", place.bits.find('+') != std::string::npos ? "s" : "", place.bits);
+    parts.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 }  // namespace
 
-Place device_place(const PairContext& pair, DeviceId device) { return {Place::Kind::device, pair.device(device).name, {}, false, {}}; }
+Place device_place(const PairContext& pair, DeviceId device) {
+  return {Place::Kind::device, pair.device(device).name, {}, false, {}};
+}
 
 Place port_place(const PairContext& pair, DeviceId device, std::string bits) {
   const Device& below = pair.device(device);
@@ -129,7 +143,8 @@ std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs) {
     if (note.place.kind == Place::Kind::pair) group.pairs.push_back(statement.pair);
     else group.places.push_back(note.place);
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const FindingGroup& a, const FindingGroup& b) { return a.severity < b.severity; });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const FindingGroup& a, const FindingGroup& b) { return a.severity < b.severity; });
   return groups;
 }
 

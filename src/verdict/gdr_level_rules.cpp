@@ -45,8 +45,12 @@ void nccl_rules(const PairContext& pair, RuleNotes& notes) {
   std::string remedy = fmt::format("Set NCCL_NET_GDR_LEVEL={}", distance);
   if (distance == "PHB" && has_c2c(pair.host(), pair.gpu())) remedy += " or use NCCL 2.27 or newer (2.26: NCCL_NET_GDR_C2C=1)";
   remedy += slow ? "; it may not help, since the CPU forwards peer traffic slowly." : " and compare the bandwidth.";
-  notes.push_back({"gdr-level-too-low", Effect::costs, {},
-                   fmt::format("NCCL calls this way {} and with {} stages through host memory instead of using GPUDirect RDMA.", distance, level), remedy});
+  notes.push_back({"gdr-level-too-low",
+                   Effect::costs,
+                   {},
+                   fmt::format("NCCL calls this way {} and with {} stages through host memory instead of using GPUDirect RDMA.",
+                               distance, level),
+                   remedy});
 }
 
 }  // namespace gdr

@@ -8,11 +8,14 @@ namespace gdr {
 namespace {
 
 using Rule = void (*)(const PairContext&, RuleNotes&);
-constexpr std::array<Rule, 8> rules{device_rules, software_rules, iommu_rules, wiring_rules, acs_rules, link_rules, ordering_rules, network_rules};
+constexpr std::array<Rule, 8> rules{device_rules, software_rules, iommu_rules,    wiring_rules,
+                                    acs_rules,    link_rules,     ordering_rules, network_rules};
 
 /// Blocked whatever else is unknown; slow is an upper bound, which unknown facts can only lower.
 PairAnswer answer_of(const RuleNotes& notes) {
-  const auto has = [&](Effect effect) { return std::any_of(notes.begin(), notes.end(), [&](const RuleNote& note) { return note.effect == effect; }); };
+  const auto has = [&](Effect effect) {
+    return std::any_of(notes.begin(), notes.end(), [&](const RuleNote& note) { return note.effect == effect; });
+  };
   if (has(Effect::blocks)) return PairAnswer::blocked;
   if (has(Effect::slows)) return PairAnswer::slow;
   return has(Effect::unknown) ? PairAnswer::unknown : PairAnswer::works;
@@ -28,10 +31,14 @@ JudgedPair judge_pair(const Graph& graph, const ModelLibrary& models, PairKind k
 
 int rank(PairAnswer answer) {
   switch (answer) {
-    case PairAnswer::works: return 0;
-    case PairAnswer::unknown: return 1;
-    case PairAnswer::slow: return 2;
-    case PairAnswer::blocked: break;
+    case PairAnswer::works:
+      return 0;
+    case PairAnswer::unknown:
+      return 1;
+    case PairAnswer::slow:
+      return 2;
+    case PairAnswer::blocked:
+      break;
   }
   return 3;
 }
@@ -62,7 +69,8 @@ void add_pairs(const Graph& graph, const ModelLibrary& models, HostVerdict& verd
     if (!own.empty()) verdict.best.push_back(best_of(verdict.pairs, own));
   }
   for (std::size_t a = 0; a < gpus.size(); ++a)
-    for (std::size_t b = a + 1; b < gpus.size(); ++b) verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_gpu, gpus[a], gpus[b]));
+    for (std::size_t b = a + 1; b < gpus.size(); ++b)
+      verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_gpu, gpus[a], gpus[b]));
   for (const DeviceId drive : devices_of_kind(graph.topology(), DeviceKind::nvme))
     for (const DeviceId gpu : gpus) verdict.pairs.push_back(judge_pair(graph, models, PairKind::nvme_gpu, drive, gpu));
 }
@@ -90,8 +98,10 @@ HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
     verdict.findings.push_back({std::move(rule), Severity::note, std::move(reason), std::move(remedy), {host_place()}, {}});
   };
   const bool gpus = !devices_of_kind(graph.topology(), DeviceKind::gpu).empty();
-  if (!gpus) note("no-gpu", "The host has no GPU, so there is no pair to judge.", "Nothing to do, unless the file leaves the GPUs out.");
-  else if (verdict.best.empty()) note("no-nic", "The host has no NIC, so no GPU can do GPUDirect RDMA.", "Add a NIC, best below the GPUs' own switch.");
+  if (!gpus)
+    note("no-gpu", "The host has no GPU, so there is no pair to judge.", "Nothing to do, unless the file leaves the GPUs out.");
+  else if (verdict.best.empty())
+    note("no-nic", "The host has no NIC, so no GPU can do GPUDirect RDMA.", "Add a NIC, best below the GPUs' own switch.");
   return verdict;
 }
 

@@ -23,7 +23,7 @@ struct FindingGroup {
   Severity severity = Severity::note;
   std::string reason;
   std::string remedy;
-  std::vector<Place> places;  ///< devices or ports, sorted as the file has them; empty for pairs and the host
+  std::vector<Place> places;       ///< devices or ports, sorted as the file has them; empty for pairs and the host
   std::vector<std::size_t> pairs;  ///< place kind pair: indices of the pairs
 };
 

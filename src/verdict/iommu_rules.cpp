@@ -3,20 +3,25 @@
 namespace gdr {
 namespace {
 
-constexpr const char* remedy = "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off or amd_iommu=off.";
+constexpr const char* remedy =
+    "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off or amd_iommu=off.";
 
 void translating(const PairContext& pair, RuleNotes& notes) {
   const Host& host = pair.host();
   if (pair.ways.direct_translated || has_c2c(host, pair.gpu())) return;  // ATS, or a platform whose IOMMU is made for it
-  const bool mapped = pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu()) && dma_buf_possible(pair).value_or(false);
+  const bool mapped =
+      pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu()) && dma_buf_possible(pair).value_or(false);
   if (!mapped) {
-    notes.push_back({"iommu-translating", Effect::blocks, host_place(),
-                     "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, fault or bring zeros.", remedy});
+    notes.push_back(
+        {"iommu-translating", Effect::blocks, host_place(),
+         "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, fault or bring zeros.",
+         remedy});
     return;
   }
   const bool inside = pair.ways.parts_at_switch;
   notes.push_back({"iommu-translating", inside ? Effect::slows : Effect::costs, host_place(),
-                   inside ? "The IOMMU translates, so that peer traffic below one switch goes up to the root complex and back, as dma-buf maps it."
+                   inside ? "The IOMMU translates, so that peer traffic below one switch goes up to the root complex and back, "
+                            "as dma-buf maps it."
                           : "The IOMMU translates each peer access, as dma-buf maps it, and misses of its cache cost bandwidth.",
                    remedy});
 }
@@ -28,9 +33,10 @@ void iommu_rules(const PairContext& pair, RuleNotes& notes) {
   const Host& host = pair.host();
   if (host.software.iommu == IommuMode::translate) translating(pair, notes);
   if (!host.software.iommu && !host.virtual_machine.value_or(false))
-    notes.push_back({"iommu-unknown", Effect::informs, host_place(),
-                     "The file does not say whether the IOMMU translates; the verdict holds for one that is off or in passthrough.",
-                     "Look for iommu=pt in /proc/cmdline and for \"Default domain type\" in dmesg, and set \"iommu\" in \"software\"."});
+    notes.push_back(
+        {"iommu-unknown", Effect::informs, host_place(),
+         "The file does not say whether the IOMMU translates; the verdict holds for one that is off or in passthrough.",
+         "Look for iommu=pt in /proc/cmdline and for \"Default domain type\" in dmesg, and set \"iommu\" in \"software\"."});
 }
 
 }  // namespace gdr

@@ -22,12 +22,14 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
   pair.kernel_p2pdma = context.kernel;
   pair.answer = judged.answer;
   for (const RuleNote& note : judged.notes)
-    if (std::find(pair.findings.begin(), pair.findings.end(), note.rule) == pair.findings.end()) pair.findings.push_back(note.rule);
+    if (std::find(pair.findings.begin(), pair.findings.end(), note.rule) == pair.findings.end())
+      pair.findings.push_back(note.rule);
   return pair;
 }
 
 /// The pairs of one host as they are written, with their bandwidths.
-std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph, const ModelLibrary& models, const BandwidthFunction& bandwidth) {
+std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph, const ModelLibrary& models,
+                                const BandwidthFunction& bandwidth) {
   std::vector<Pair> pairs;
   const std::string& name = graph.topology().hosts.front().name;
   for (const JudgedPair& judged : host.pairs) {
@@ -38,7 +40,8 @@ std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph, con
   return pairs;
 }
 
-void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pair>& pairs, const Topology& topology, std::size_t index) {
+void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pair>& pairs, const Topology& topology,
+              std::size_t index) {
   const std::string& name = topology.hosts[index].name;
   const std::size_t first = verdict.pairs.size();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -97,7 +100,8 @@ Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFun
   Verdict verdict;
   for (std::size_t h = 0; h < topology.hosts.size(); ++h)
     add_host(verdict, judged[group_of[h]].verdict, judged[group_of[h]].pairs, topology, h);
-  std::stable_sort(verdict.findings.begin(), verdict.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return verdict;
 }
 

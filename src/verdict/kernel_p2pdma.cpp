@@ -84,7 +84,8 @@ KernelP2pdma through_host_bridge(const Graph& graph, const ModelLibrary& models,
 
 KernelP2pdma kernel_p2pdma(const Graph& graph, const ModelLibrary& models, const PeerWays& ways, DeviceId a, DeviceId b) {
   const bool hidden = graph.topology().hosts.at(a.host).virtual_machine.value_or(false);
-  const bool only_pcie = std::all_of(ways.request.begin(), ways.request.end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
+  const bool only_pcie =
+      std::all_of(ways.request.begin(), ways.request.end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
   if (only_pcie && ways.request.empty()) return KernelP2pdma::direct;
   if (!ways.parts_at_switch) return hidden ? KernelP2pdma::unknown : through_host_bridge(graph, models, a, b);
   bool redirects = false;

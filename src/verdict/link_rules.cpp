@@ -14,10 +14,11 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
   const LinkFact fact = link_of(*pair.graph, *pair.models, id);
   if (!fact.believed) {
-    notes.push_back({"virtual-link-not-believed", Effect::informs, device_place(pair, id),
-                     fmt::format("The link {} is what software shows, not a real one; {} of the model stands in for it.",
-                                 device.link ? to_string(*device.link) : "", fact.link ? to_string(*fact.link) : "the fastest link"),
-                     "Take the link's width and speed from the host."});
+    notes.push_back(
+        {"virtual-link-not-believed", Effect::informs, device_place(pair, id),
+         fmt::format("The link {} is what software shows, not a real one; {} of the model stands in for it.",
+                     device.link ? to_string(*device.link) : "", fact.link ? to_string(*fact.link) : "the fastest link"),
+         "Take the link's width and speed from the host."});
     return;
   }
   if (!device.link || !device.link_capability || *device.link == *device.link_capability) return;
@@ -25,9 +26,10 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Bandwidth could = payload_rate(*pair.models, *device.link_capability, pair.max_payload);
   const bool slow = now < pair.could_carry * 0.5;
   notes.push_back({"link-degraded", slow ? Effect::slows : Effect::costs, device_place(pair, id),
-                   fmt::format("The link runs at {} although both ends can do {}: {} instead of {} of payload.", to_string(*device.link),
-                               to_string(*device.link_capability), gbps(now), gbps(could)),
-                   "Read LnkSta again under load, since idle devices lower their speed; if it stays, reseat the card, check riser and BIOS, and retrain the link."});
+                   fmt::format("The link runs at {} although both ends can do {}: {} instead of {} of payload.",
+                               to_string(*device.link), to_string(*device.link_capability), gbps(now), gbps(could)),
+                   "Read LnkSta again under load, since idle devices lower their speed; if it stays, reseat the card, check "
+                   "riser and BIOS, and retrain the link."});
 }
 
 void slot(const PairContext& pair, RuleNotes& notes) {
@@ -50,7 +52,8 @@ void read_requests(const PairContext& pair, RuleNotes& notes) {
   const NicModel& model = nic_model(*pair.models, nic);
   if (!nic.max_read_request || *nic.max_read_request >= model.max_read_request.value) return;
   notes.push_back({"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
-                   fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on their way at a time, so reads of GPU memory slow down.",
+                   fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on their way at a "
+                               "time, so reads of GPU memory slow down.",
                                to_string(*nic.max_read_request), to_string(model.max_read_request.value)),
                    "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is 4096 B)."});
 }
@@ -80,15 +83,18 @@ std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<co
     const Bandwidth room = payload_rate(*first.models, *fact.link, first.max_payload);
     // A NIC that serves several GPUs brings its rate once.
     std::map<DeviceId, Bandwidth> by_nic;
-    for (const std::size_t i : sharing) by_nic[pairs[i]->initiator] = std::max(by_nic[pairs[i]->initiator], pairs[i]->could_carry);
+    for (const std::size_t i : sharing)
+      by_nic[pairs[i]->initiator] = std::max(by_nic[pairs[i]->initiator], pairs[i]->could_carry);
     Bandwidth wanted;
     for (const auto& [nic, rate] : by_nic) wanted.bytes_per_second += rate.bytes_per_second;
     if (wanted <= room) continue;
     for (const std::size_t i : sharing)
-      notes.push_back({i, {"uplink-shared", pairs[i]->ways.redirected().value_or(false) ? Effect::costs : Effect::informs, device_place(first, uplink),
-                           fmt::format("{} GPU-NIC pairs in use share this switch's {} uplink of {}; together they could carry {}.", sharing.size(),
-                                       to_string(*fact.link), gbps(room), gbps(wanted)),
-                           "Give each GPU a NIC below its own switch, and keep ACS from sending their traffic over the uplink."}});
+      notes.push_back({i,
+                       {"uplink-shared", pairs[i]->ways.redirected().value_or(false) ? Effect::costs : Effect::informs,
+                        device_place(first, uplink),
+                        fmt::format("{} GPU-NIC pairs in use share this switch's {} uplink of {}; together they could carry {}.",
+                                    sharing.size(), to_string(*fact.link), gbps(room), gbps(wanted)),
+                        "Give each GPU a NIC below its own switch, and keep ACS from sending their traffic over the uplink."}});
   }
   return notes;
 }

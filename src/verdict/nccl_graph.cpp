@@ -29,14 +29,23 @@ int number_of(const NcclElement& element, std::string_view name, int otherwise) 
   return value && *value >= -2'000'000'000 && *value <= 2'000'000'000 ? static_cast<int>(*value) : otherwise;
 }
 
-/// GB/s of a PCIe link by NCCL's table, which compares beginnings: a speed that it does not know is taken for 8 GT/s, no width for 16.
+/// GB/s of a PCIe link by NCCL's table, which compares beginnings: a speed that it does not know is taken for 8 GT/s, no width
+/// for 16.
 float pcie_bandwidth(const NcclElement& pci) {
   struct Speed {
     std::string_view text;
     int per_lane;  // in units of 100 Mb/s
   };
-  static constexpr std::array<Speed, 10> speeds{{{"2.5 GT/s", 15}, {"5 GT/s", 30}, {"8 GT/s", 60}, {"16 GT/s", 120}, {"32 GT/s", 240},
-      {"5.0 GT/s PCIe", 30}, {"8.0 GT/s PCIe", 60}, {"16.0 GT/s PCIe", 120}, {"32.0 GT/s PCIe", 240}, {"64.0 GT/s PCIe", 480}}};
+  static constexpr std::array<Speed, 10> speeds{{{"2.5 GT/s", 15},
+                                                 {"5 GT/s", 30},
+                                                 {"8 GT/s", 60},
+                                                 {"16 GT/s", 120},
+                                                 {"32 GT/s", 240},
+                                                 {"5.0 GT/s PCIe", 30},
+                                                 {"8.0 GT/s PCIe", 60},
+                                                 {"16.0 GT/s PCIe", 120},
+                                                 {"32.0 GT/s PCIe", 240},
+                                                 {"64.0 GT/s PCIe", 480}}};
   const std::string_view text = text_of(pci, "link_speed");
   const auto found = std::find_if(speeds.begin(), speeds.end(), [&](const Speed& speed) { return text.starts_with(speed.text); });
   const int width = number_of(pci, "link_width", 0);
@@ -69,9 +78,12 @@ float between_cpus(const Node& cpu, const NcclElement& element, const Rules& rul
       if (family != 6 || model < 0x55) return 6.0F;
       if (rules.new_intel && model >= 0xcf) return 40.0F;
       return rules.new_intel && model >= 0x8f ? 22.0F : 10.0F;
-    case CpuVendor::amd: return rules.amd_limited ? 16.0F : local;
-    case CpuVendor::zhaoxin: return family == 7 && model == 0x5b ? 9.0F : 6.0F;
-    case CpuVendor::unknown: break;
+    case CpuVendor::amd:
+      return rules.amd_limited ? 16.0F : local;
+    case CpuVendor::zhaoxin:
+      return family == 7 && model == 0x5b ? 9.0F : 6.0F;
+    case CpuVendor::unknown:
+      break;
   }
   return local;
 }
@@ -86,7 +98,8 @@ float nvlink_bandwidth(int sm, const Rules& rules) {
 
 class GraphBuilder {
  public:
-  GraphBuilder(const Host& host, HostElements elements, const Rules& rules) : host_(host), elements_(std::move(elements)), rules_(rules) {
+  GraphBuilder(const Host& host, HostElements elements, const Rules& rules)
+      : host_(host), elements_(std::move(elements)), rules_(rules) {
     for (std::size_t i = 0; i < host.devices.size(); ++i) children_[host.devices[i].under].push_back(i);
   }
 
@@ -104,7 +117,8 @@ class GraphBuilder {
 
  private:
   std::size_t add_node(NodeKind kind, std::size_t device, std::size_t parent) {
-    if (graph_.nodes.size() >= most_nodes) throw InputError(fmt::format("{}: more than {} nodes, which no NCCL takes", host_.name, most_nodes));
+    if (graph_.nodes.size() >= most_nodes)
+      throw InputError(fmt::format("{}: more than {} nodes, which no NCCL takes", host_.name, most_nodes));
     Node& node = graph_.nodes.emplace_back();
     node.kind = kind;
     node.device = device;
@@ -141,7 +155,8 @@ class GraphBuilder {
     if (arch.starts_with("ppc64")) cpu.arch = CpuArch::power;
     if (cpu.arch == CpuArch::x86 && vendor.starts_with("GenuineIntel")) cpu.vendor = CpuVendor::intel;
     if (cpu.arch == CpuArch::x86 && vendor.starts_with("AuthenticAMD")) cpu.vendor = CpuVendor::amd;
-    if (cpu.arch == CpuArch::x86 && (vendor.starts_with("CentaurHauls") || vendor.starts_with("  Shanghai  "))) cpu.vendor = CpuVendor::zhaoxin;
+    if (cpu.arch == CpuArch::x86 && (vendor.starts_with("CentaurHauls") || vendor.starts_with("  Shanghai  ")))
+      cpu.vendor = CpuVendor::zhaoxin;
     cpu.between_cpus = between_cpus(cpu, element, rules_);
     add_below(host_.numa_nodes[numa].name, index);
   }
@@ -171,7 +186,8 @@ class GraphBuilder {
       const std::size_t index = add_node(NodeKind::pci, device, parent);
       by_bus_.emplace(bus_key(text_of(pci, "busid")), index);
       for (const std::string_view name : {"vendor", "device", "subsystem_vendor", "subsystem_device"})
-        graph_.nodes[index].pci_ids = (graph_.nodes[index].pci_ids << 16U) | static_cast<std::uint64_t>(number_of(pci, name, 0) & 0xffff);
+        graph_.nodes[index].pci_ids =
+            (graph_.nodes[index].pci_ids << 16U) | static_cast<std::uint64_t>(number_of(pci, name, 0) & 0xffff);
       add_below(host_.devices[device].name, index);
       connect_both(index, parent, LinkType::pci, pcie_bandwidth(pci));
     }
@@ -234,7 +250,8 @@ class GraphBuilder {
       const ClassType target = type_of_class(text_of(element, "tclass"));
       if (target == ClassType::gpu) {
         const auto peer = by_bus_.find(bus_key(text_of(element, "target")));
-        if (peer != by_bus_.end() && graph_.nodes[peer->second].kind == NodeKind::gpu) connect(gpu, peer->second, LinkType::nvl, bandwidth);
+        if (peer != by_bus_.end() && graph_.nodes[peer->second].kind == NodeKind::gpu)
+          connect(gpu, peer->second, LinkType::nvl, bandwidth);
       } else {
         if (target != ClassType::cpu && !nvswitch_) nvswitch_ = add_node(NodeKind::nvswitch, 0, 0);
         connect_both(gpu, target == ClassType::cpu ? cpu_above(gpu) : *nvswitch_, LinkType::nvl, bandwidth);
@@ -263,7 +280,8 @@ class GraphBuilder {
   void flatten_broadcom() {
     for (std::size_t upper = 0; upper < graph_.nodes.size(); ++upper) {
       const std::uint64_t ids = graph_.nodes[upper].pci_ids;
-      const int generation = graph_.nodes[upper].kind == NodeKind::pci && !graph_.nodes[upper].removed ? broadcom_generation(ids, false) : 0;
+      const int generation =
+          graph_.nodes[upper].kind == NodeKind::pci && !graph_.nodes[upper].removed ? broadcom_generation(ids, false) : 0;
       if (generation == 0) continue;
       std::vector<std::size_t> halves;
       std::erase_if(graph_.nodes[upper].links, [&](const Link& link) {
@@ -297,7 +315,8 @@ class GraphBuilder {
   void put_uplinks_last() {
     for (Node& node : graph_.nodes) {
       if (node.removed || node.kind == NodeKind::cpu || node.kind == NodeKind::net || node.kind == NodeKind::nvswitch) continue;
-      const auto up = std::find_if(node.links.begin(), node.links.end(), [&](const Link& link) { return link.to == node.parent; });
+      const auto up =
+          std::find_if(node.links.begin(), node.links.end(), [&](const Link& link) { return link.to == node.parent; });
       if (up != node.links.end()) std::rotate(up, up + 1, node.links.end());
     }
   }

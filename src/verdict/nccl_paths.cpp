@@ -19,9 +19,15 @@ bool is_power_of_two(std::size_t value) { return value != 0 && (value & (value -
 class Analysis {
  public:
   Analysis(Graph graph, const Rules& rules, const Settings& settings)
-      : graph_(std::move(graph)), rules_(rules), settings_(settings), paths_(graph_, rules), gpus_(graph_.gpus), nets_(graph_.nets) {
+      : graph_(std::move(graph)),
+        rules_(rules),
+        settings_(settings),
+        paths_(graph_, rules),
+        gpus_(graph_.gpus),
+        nets_(graph_.nets) {
     use_gdr_c2c_ = settings.net_gdr_c2c.value_or(rules.gdr_c2c);
-    gdr_level_ = parse_level(settings.net_gdr_level).value_or(rules.level_includes_p2c && use_gdr_c2c_ ? PathType::p2c : PathType::pxb);
+    gdr_level_ =
+        parse_level(settings.net_gdr_level).value_or(rules.level_includes_p2c && use_gdr_c2c_ ? PathType::p2c : PathType::pxb);
     relays_.assign(gpus_.size(), std::vector<std::size_t>(nets_.size()));
     for (std::size_t g = 0; g < gpus_.size(); ++g) std::fill(relays_[g].begin(), relays_[g].end(), g);
   }
@@ -60,7 +66,8 @@ class Analysis {
   void go_over(std::size_t from, std::size_t over, std::size_t to) {
     const Path first = path(from, over);
     const Path second = path(over, to);
-    paths_.get(from, to) = {join(first.type, second.type), std::min(first.gigabytes_per_second, second.gigabytes_per_second), first.hops + second.hops};
+    paths_.get(from, to) = {join(first.type, second.type), std::min(first.gigabytes_per_second, second.gigabytes_per_second),
+                            first.hops + second.hops};
   }
 
   [[nodiscard]] PathType p2p_level() const {
@@ -89,7 +96,8 @@ class Analysis {
       for (std::size_t n = 0; n < nets_.size(); ++n) {
         if (rules_.p2c_nearest_only && std::find(near.begin(), near.end(), n) == near.end()) continue;
         if (join(path(gpus_[g], cpu).type, path(nets_[n], cpu).type) != PathType::p2c) continue;
-        for (Path* way : {&paths_.get(gpus_[g], nets_[n]), &paths_.get(nets_[n], gpus_[g])}) way->type = std::min(way->type, PathType::p2c);
+        for (Path* way : {&paths_.get(gpus_[g], nets_[n]), &paths_.get(nets_[n], gpus_[g])})
+          way->type = std::min(way->type, PathType::p2c);
       }
     }
   }
@@ -143,16 +151,24 @@ class Analysis {
     return found;
   }
 
-  [[nodiscard]] bool may_read(std::size_t gpu) const {
+  /// nullopt: it would take the compute capability to tell.
+  [[nodiscard]] std::optional<bool> may_read(std::size_t gpu) const {
     if (settings_.net_gdr_read && *settings_.net_gdr_read >= 0) return *settings_.net_gdr_read != 0;
-    if (rules_.reads_from_sm80 && graph_.nodes[gpus_[gpu]].sm >= 80) return true;
-    if (gpus_.size() == 1) return true;
-    return std::any_of(gpus_.begin(), gpus_.end(), [&](std::size_t peer) { return peer != gpus_[gpu] && path(gpus_[gpu], peer).type == PathType::nvl; });
+    const int sm = graph_.nodes[gpus_[gpu]].sm;
+    if ((rules_.reads_from_sm80 && sm >= 80) || gpus_.size() == 1) return true;
+    const bool has_nvlink_peer = std::any_of(gpus_.begin(), gpus_.end(), [&](std::size_t peer) {
+      return peer != gpus_[gpu] && path(gpus_[gpu], peer).type == PathType::nvl;
+    });
+    if (has_nvlink_peer) return true;
+    return rules_.reads_from_sm80 && sm == 0 ? std::nullopt : std::optional<bool>(false);
   }
 
-  [[nodiscard]] bool uses_gdr(std::size_t gpu, std::size_t net, bool read) const {
+  [[nodiscard]] std::optional<bool> reads(std::size_t gpu, std::size_t net) const {
+    return writes(gpu, net) ? may_read(gpu) : std::optional<bool>(false);
+  }
+
+  [[nodiscard]] bool writes(std::size_t gpu, std::size_t net) const {
     if (!graph_.nodes[nets_[net]].gdr || !graph_.nodes[gpus_[gpu]].gdr) return false;
-    if (read && !may_read(gpu)) return false;
     PathType distance = path(gpus_[gpu], nets_[net]).type;
     std::size_t owner = gpu;
     if (distance == PathType::pxn) {
@@ -161,7 +177,8 @@ class Analysis {
     }
     if (use_gdr_c2c_ && !rules_.level_includes_p2c) {
       const bool over_c2c = rules_.p2c ? distance == PathType::p2c
-                                       : rules_.c2c_is_own_type && distance == PathType::phb && path(gpus_[owner], cpu_of(owner)).type == PathType::c2c;
+                                       : rules_.c2c_is_own_type && distance == PathType::phb &&
+                                             path(gpus_[owner], cpu_of(owner)).type == PathType::c2c;
       if (over_c2c) distance = PathType::c2c;
     }
     return distance <= gdr_level_;
@@ -172,7 +189,7 @@ class Analysis {
     const Path& of_relay = path(gpus_[relay], nets_[net]);
     const Path& own = path(gpus_[gpu], nets_[net]);
     if (of_relay.type > (rules_.relay_over_c2c ? PathType::p2c : PathType::pxb)) return false;
-    if (rules_.relay_needs_gdr && !uses_gdr(relay, net, true)) return false;
+    if (rules_.relay_needs_gdr && !reads(relay, net).value_or(true)) return false;
     if (path(gpus_[relay], gpus_[gpu]).type > PathType::nvl) return false;
     const PathType good_enough = rules_.p2c ? PathType::pxn : PathType::pxb;
     return of_relay.gigabytes_per_second > own.gigabytes_per_second || own.type > good_enough;
@@ -187,7 +204,7 @@ class Analysis {
       relays_[gpu][net] = *relay;
     }
     if (!rules_.divert_always && path(gpus_[gpu], nets_[net]).type >= PathType::phb) return;
-    if (uses_gdr(gpu, net, false)) return;
+    if (writes(gpu, net)) return;
     const std::size_t cpu = cpu_of(gpu);
     go_over(nets_[net], cpu, gpus_[gpu]);
     go_over(gpus_[gpu], cpu, nets_[net]);
@@ -208,7 +225,7 @@ class Analysis {
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
       auto& nets = view.gpu_nets.emplace_back();
       for (std::size_t n = 0; n < nets_.size(); ++n)
-        nets.push_back({path(gpus_[g], nets_[n]), own_->get(gpus_[g], nets_[n]), relays_[g][n], uses_gdr(g, n, false), uses_gdr(g, n, true)});
+        nets.push_back({path(gpus_[g], nets_[n]), own_->get(gpus_[g], nets_[n]), relays_[g][n], writes(g, n), reads(g, n)});
       auto& peers = view.gpu_gpus.emplace_back();
       for (const std::size_t peer : gpus_) peers.push_back({path(gpus_[g], peer), path(gpus_[g], peer).type <= level});
       view.local_nets.push_back(local_nets(g));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@
 
 namespace gdr::nccl {
 
-// What NCCL of a version thinks of a host: how far apart GPUs and NICs are, where it uses GPUDirect RDMA and peer-to-peer, which NIC
-// a GPU takes. Taken for granted: one job with ranks on this and another host, every GPU pair capable of peer-to-peer, no MNNVL, no
-// NIC fusion (2.24 and newer). Bandwidths are NCCL's own numbers in GB/s; this tool's are elsewhere.
+// What NCCL of a version thinks of a host: how far apart GPUs and NICs are, where it uses GPUDirect RDMA and peer-to-peer, which
+// NIC a GPU takes. Taken for granted: one job with ranks on this and another host, every GPU pair capable of peer-to-peer, no
+// MNNVL, no NIC fusion (2.24 and newer), no pair that takes the network because its NICs are faster. A GPU or NIC of which
+// nothing is known counts as capable of GPUDirect RDMA; set Device::gdr where more is known. Bandwidths are NCCL's own numbers in
+// GB/s; this tool's are elsewhere.
 
 struct Gpu {
   std::size_t device = 0;  ///< index in the host's devices
@@ -30,11 +33,11 @@ struct Net {
 };
 
 struct GpuNet {
-  Path path;               ///< as NCCL ends with
-  Path own_path;           ///< as wired, before a relay GPU (PXN) or a detour over the CPU took its place
-  std::size_t relay = 0;   ///< the GPU whose NIC access is used; the GPU itself without PXN
-  bool gdr_write = false;  ///< the NIC writes into GPU memory: receiving
-  bool gdr_read = false;   ///< the NIC reads GPU memory: sending
+  Path path;                     ///< as NCCL ends with
+  Path own_path;                 ///< as wired, before a relay GPU (PXN) or a detour over the CPU took its place
+  std::size_t relay = 0;         ///< the GPU whose NIC access is used; the GPU itself without PXN
+  bool gdr_write = false;        ///< the NIC writes into GPU memory: receiving
+  std::optional<bool> gdr_read;  ///< the NIC reads GPU memory: sending; nullopt: depends on the unknown compute capability
 };
 
 struct GpuGpu {

@@ -11,7 +11,8 @@
 namespace gdr::nccl {
 namespace {
 
-constexpr std::array<std::string_view, 12> path_names{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+constexpr std::array<std::string_view, 12> path_names{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                      "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
 
 /// 2.18.6 as 21806; what follows the third number is ignored.
 int version_number(const std::string& version) {
@@ -30,7 +31,8 @@ int version_number(const std::string& version) {
     ++at;
   }
   const int number = parts[0] * 10000 + parts[1] * 100 + parts[2];
-  if (found < 2 || number < 21200) throw InputError(fmt::format("NCCL version \"{}\": allowed are 2.12 and newer, as in 2.18.6", version.substr(0, 40)));
+  if (found < 2 || number < 21200)
+    throw InputError(fmt::format("NCCL version \"{}\": allowed are 2.12 and newer, as in 2.18.6", version.substr(0, 40)));
   return number;
 }
 
@@ -70,7 +72,8 @@ std::optional<PathType> parse_level(std::string_view text) {
   for (std::size_t i = 0; i <= static_cast<std::size_t>(PathType::sys); ++i)
     if (path_names[i] == text) return static_cast<PathType>(i);
   if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
-  static constexpr std::array<PathType, 6> numbered{PathType::loc, PathType::pix, PathType::pxb, PathType::phb, PathType::sys, PathType::sys};
+  static constexpr std::array<PathType, 6> numbered{PathType::loc, PathType::pix, PathType::pxb,
+                                                    PathType::phb, PathType::sys, PathType::sys};
   std::size_t number = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
   if (result.ec == std::errc::result_out_of_range) number = numbered.size();

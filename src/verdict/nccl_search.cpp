@@ -10,11 +10,16 @@ constexpr float to_itself = 5000.0F;
 PathType path_type(LinkType type) {
   switch (type) {
     case LinkType::loc:
-    case LinkType::net: return PathType::loc;  // the last step to a net does not count
-    case LinkType::nvl: return PathType::nvl;
-    case LinkType::c2c: return PathType::c2c;
-    case LinkType::pci: return PathType::pix;
-    case LinkType::sys: return PathType::sys;
+    case LinkType::net:
+      return PathType::loc;  // the last step to a net does not count
+    case LinkType::nvl:
+      return PathType::nvl;
+    case LinkType::c2c:
+      return PathType::c2c;
+    case LinkType::pci:
+      return PathType::pix;
+    case LinkType::sys:
+      return PathType::sys;
   }
   return PathType::dis;
 }
@@ -30,9 +35,11 @@ PathType extend(const Path& so_far, const Node& near, const Node& far, const Lin
 
 bool is_better(const Path& candidate, const Path& known, const Rules& rules) {
   if (!rules.type_before_hops)
-    return (known.gigabytes_per_second == 0 || known.hops > candidate.hops - 1) && known.gigabytes_per_second < candidate.gigabytes_per_second;
+    return (known.gigabytes_per_second == 0 || known.hops > candidate.hops - 1) &&
+           known.gigabytes_per_second < candidate.gigabytes_per_second;
   if (candidate.type != known.type) return candidate.type < known.type;
-  if (candidate.gigabytes_per_second != known.gigabytes_per_second) return candidate.gigabytes_per_second > known.gigabytes_per_second;
+  if (candidate.gigabytes_per_second != known.gigabytes_per_second)
+    return candidate.gigabytes_per_second > known.gigabytes_per_second;
   return candidate.hops < known.hops;
 }
 
@@ -48,7 +55,8 @@ PathTable::PathTable(const Graph& graph, const Rules& rules) : paths_(graph.node
     for (const std::size_t to : *targets) search(graph, rules, to);
 }
 
-/// Wave by wave outwards from the target; within a wave and a node in the order of NCCL, since of equal paths the first one stays.
+/// Wave by wave outwards from the target; within a wave and a node in the order of NCCL, since of equal paths the first one
+/// stays.
 void PathTable::search(const Graph& graph, const Rules& rules, std::size_t to) {
   std::vector<Path>& paths = paths_[to];
   paths.assign(graph.nodes.size(), {});
@@ -64,7 +72,8 @@ void PathTable::search(const Graph& graph, const Rules& rules, std::size_t to) {
         const Path candidate{extend(paths[near], graph.nodes[near], far, link),
                              std::min(paths[near].gigabytes_per_second, link.gigabytes_per_second), paths[near].hops + 1};
         if (!is_better(candidate, paths[link.to], rules)) continue;
-        const bool way_back = std::any_of(far.links.begin(), far.links.end(), [&](const Link& l) { return l.to == near && l.type == link.type; });
+        const bool way_back =
+            std::any_of(far.links.begin(), far.links.end(), [&](const Link& l) { return l.to == near && l.type == link.type; });
         if (!way_back) continue;  // NCCL gives up on such a machine
         paths[link.to] = candidate;
         if (std::find(next.begin(), next.end(), link.to) == next.end()) next.push_back(link.to);

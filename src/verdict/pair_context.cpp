@@ -13,11 +13,13 @@ PairRoute route_of(const PairContext& pair) {
   if (pair.kind == PairKind::gpu_gpu && pair.nvlinks > 0) return PairRoute::nvlink;
   if (pair.ways.request.empty()) return PairRoute::none;
   if (pair.ways.parts_at_switch) return PairRoute::pci_switch;
-  const bool sockets = std::any_of(pair.ways.request.begin(), pair.ways.request.end(), [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
+  const bool sockets = std::any_of(pair.ways.request.begin(), pair.ways.request.end(),
+                                   [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
   return sockets ? PairRoute::socket_link : PairRoute::host_bridge;
 }
 
-/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at the CPU may meet elsewhere in truth.
+/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at the CPU may meet elsewhere in
+/// truth.
 bool hidden(const PairContext& pair) {
   const Device* turn = pair.ways.parts_at_switch ? pair.graph->device_at(pair.ways.turn) : nullptr;
   if (turn != nullptr) return is_virtual_switch(*pair.models, pair.host(), *turn);
@@ -30,7 +32,8 @@ bool hidden(const PairContext& pair) {
 
 Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
   const LinkFact fact = link_of(*pair.graph, *pair.models, id);
-  const std::optional<PcieLink> link = pair.device(id).link_capability && fact.believed ? pair.device(id).link_capability : fact.link;
+  const std::optional<PcieLink> link =
+      pair.device(id).link_capability && fact.believed ? pair.device(id).link_capability : fact.link;
   return payload_rate(*pair.models, link.value_or(PcieLink{4, 16}), pair.max_payload);
 }
 
@@ -73,7 +76,8 @@ ForwardLimit forward_limit(const PairContext& pair) {
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
     return parameter ? std::optional(parameter->value) : std::nullopt;
   };
-  if (pair.route == PairRoute::socket_link) return {value(pair.cpu->p2p_remote_read_bandwidth), value(pair.cpu->p2p_remote_write_bandwidth)};
+  if (pair.route == PairRoute::socket_link)
+    return {value(pair.cpu->p2p_remote_read_bandwidth), value(pair.cpu->p2p_remote_write_bandwidth)};
   return {value(pair.cpu->p2p_read_bandwidth), value(pair.cpu->p2p_write_bandwidth)};
 }
 

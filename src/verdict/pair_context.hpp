@@ -14,7 +14,7 @@ struct PairContext {
   const Graph* graph = nullptr;
   const ModelLibrary* models = nullptr;
   PairKind kind = PairKind::gpu_nic;
-  DeviceId from;       ///< as the pair is written
+  DeviceId from;  ///< as the pair is written
   DeviceId to;
   DeviceId initiator;  ///< NIC, first GPU or drive
   DeviceId target;     ///< the GPU that is read and written

@@ -72,7 +72,8 @@ PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId init
 
   const auto request_port = port_acs(graph, models, ports_below(graph, initiator, ways.turn).back());
   ways.requests_redirected = any_of_bits(request_port, Acs::request_redirect | Acs::egress_control);
-  ways.completions_redirected = any_of_bits(port_acs(graph, models, ports_below(graph, target, ways.turn).back()), Acs::completion_redirect);
+  ways.completions_redirected =
+      any_of_bits(port_acs(graph, models, ports_below(graph, target, ways.turn).back()), Acs::completion_redirect);
   const Topology& topology = graph.topology();
   if (ways.requests_redirected.value_or(false) && request_port->has(Acs::direct_translated)) {
     const std::optional<bool> ats = get(topology, initiator).ats;

@@ -14,11 +14,11 @@ struct PeerWays {
   Route request;     ///< posted writes and read requests, initiator to target, with the detour to the root port if there is one
   Route completion;  ///< target to initiator
   bool parts_at_switch = false;
-  VertexId turn = 0;                          ///< the switch where the way turns round, when parts_at_switch
-  std::optional<bool> requests_redirected;    ///< by RR or EC; nullopt: the bits of the port are not known
+  VertexId turn = 0;                           ///< the switch where the way turns round, when parts_at_switch
+  std::optional<bool> requests_redirected;     ///< by RR or EC; nullopt: the bits of the port are not known
   std::optional<bool> completions_redirected;  ///< by CR
-  bool direct_translated = false;  ///< DT lets the initiator's ATS-translated requests pass where RR or EC stand
-  bool translated = false;         ///< the IOMMU's addresses take the requests up to the root complex, whatever ACS says
+  bool direct_translated = false;              ///< DT lets the initiator's ATS-translated requests pass where RR or EC stand
+  bool translated = false;  ///< the IOMMU's addresses take the requests up to the root complex, whatever ACS says
 
   /// True, false, or nullopt when neither is known to be redirected and one is not known.
   [[nodiscard]] std::optional<bool> redirected() const;

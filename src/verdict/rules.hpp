@@ -28,7 +28,8 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-/// One rule's finding about one pair. `reason` and `remedy` are sentences that name no pair, so that equal ones can be put together.
+/// One rule's finding about one pair. `reason` and `remedy` are sentences that name no pair, so that equal ones can be put
+/// together.
 struct RuleNote {
   std::string rule;
   Effect effect = Effect::informs;
@@ -53,7 +54,8 @@ void nccl_rules(const PairContext& pair, RuleNotes& notes);  ///< NCCL_NET_GDR_L
 /// Uplinks of switches that several pairs in use share: (index in `pairs`, note).
 std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<const PairContext*>& pairs);
 
-/// Whether memory of an NVIDIA GPU can be registered through dma-buf: kernel 5.12, CUDA 11.7, open kernel modules. nullopt: not said.
+/// Whether memory of an NVIDIA GPU can be registered through dma-buf: kernel 5.12, CUDA 11.7, open kernel modules. nullopt: not
+/// said.
 std::optional<bool> dma_buf_possible(const PairContext& pair);
 
 Place device_place(const PairContext& pair, DeviceId device);

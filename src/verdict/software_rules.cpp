@@ -10,7 +10,9 @@ constexpr const char* first_dma_buf_kernel = "5.12";  // verbs that register dma
 constexpr const char* first_dma_buf_cuda = "11.7";    // export of device memory as dma-buf
 constexpr int turing = 75;                            // the oldest GPUs of the open kernel modules
 
-bool old_kernel(const Software& software) { return !software.kernel.empty() && version_before(software.kernel, first_dma_buf_kernel); }
+bool old_kernel(const Software& software) {
+  return !software.kernel.empty() && version_before(software.kernel, first_dma_buf_kernel);
+}
 bool old_cuda(const Software& software) { return !software.cuda.empty() && version_before(software.cuda, first_dma_buf_cuda); }
 
 /// Too old for NVIDIA's open kernel modules, which dma-buf export needs.
@@ -24,11 +26,13 @@ void old_versions(const PairContext& pair, Effect effect, RuleNotes& notes) {
   const std::string rest = effect == Effect::blocks ? "" : ", so that only nvidia-peermem can register GPU memory";
   if (old_kernel(software))
     notes.push_back({"kernel-too-old", effect, host_place(),
-                     fmt::format("Linux {} cannot register dma-buf memory for RDMA, which came with {}{}.", software.kernel, first_dma_buf_kernel, rest),
+                     fmt::format("Linux {} cannot register dma-buf memory for RDMA, which came with {}{}.", software.kernel,
+                                 first_dma_buf_kernel, rest),
                      "Load nvidia-peermem, or use Linux 5.12 or newer with CUDA 11.7 or newer and the open kernel modules."});
   if (old_cuda(software))
     notes.push_back({"cuda-too-old", effect, host_place(),
-                     fmt::format("CUDA {} cannot export GPU memory as dma-buf, which came with {}{}.", software.cuda, first_dma_buf_cuda, rest),
+                     fmt::format("CUDA {} cannot export GPU memory as dma-buf, which came with {}{}.", software.cuda,
+                                 first_dma_buf_cuda, rest),
                      "Load nvidia-peermem, or use CUDA 11.7 or newer with Linux 5.12 or newer and the open kernel modules."});
 }
 
@@ -43,7 +47,8 @@ void peermem_missing(const PairContext& pair, RuleNotes& notes) {
     reason = "nvidia-peermem is not loaded; GPU memory is registered through dma-buf, which NCCL does from 2.13 on";
   } else if (dma_buf == false) {
     effect = Effect::blocks;
-    reason = "nvidia-peermem is not loaded and dma-buf cannot take its place, so registering GPU memory fails (errno 14, Bad address)";
+    reason =
+        "nvidia-peermem is not loaded and dma-buf cannot take its place, so registering GPU memory fails (errno 14, Bad address)";
     if (old_gpu(pair)) reason += "; dma-buf needs the open kernel modules, which serve Turing and newer GPUs";
     else if (software.open_kernel_modules == false) reason += "; dma-buf needs NVIDIA's open kernel modules";
   }
@@ -78,13 +83,18 @@ void software_rules(const PairContext& pair, RuleNotes& notes) {
     const bool decides = dma_buf == false;
     notes.push_back({"peermem-unknown", decides ? Effect::unknown : Effect::informs, host_place(),
                      decides ? "The file does not say whether nvidia-peermem is loaded, and dma-buf cannot take its place."
-                             : "The file says neither that nvidia-peermem is loaded nor that dma-buf works; the verdict holds when one of them does.",
+                             : "The file says neither that nvidia-peermem is loaded nor that dma-buf works; the verdict holds "
+                               "when one of them does.",
                      "Look with lsmod for nvidia_peermem and set \"nvidia_peermem\" in \"software\"."});
   }
-  if (software.nvidia_peermem == true && !software.kernel.empty() && !version_before(software.kernel, "6.4") && !software.nccl_version.empty() && dma_buf != true)
-    notes.push_back({"peermem-not-seen", Effect::informs, host_place(),
-                     fmt::format("Linux {} may have no /sys/kernel/mm/memory_peers, where older NCCL and RCCL look for nvidia-peermem, which then seems missing.", software.kernel),
-                     "If NCCL logs that GPU Direct RDMA is disabled although the module is loaded, use a newer NCCL or dma-buf."});
+  if (software.nvidia_peermem == true && !software.kernel.empty() && !version_before(software.kernel, "6.4") &&
+      !software.nccl_version.empty() && dma_buf != true)
+    notes.push_back(
+        {"peermem-not-seen", Effect::informs, host_place(),
+         fmt::format("Linux {} may have no /sys/kernel/mm/memory_peers, where older NCCL and RCCL look for nvidia-peermem, which "
+                     "then seems missing.",
+                     software.kernel),
+         "If NCCL logs that GPU Direct RDMA is disabled although the module is loaded, use a newer NCCL or dma-buf."});
 }
 
 }  // namespace gdr

@@ -13,7 +13,8 @@
 
 namespace gdr {
 
-// The verdict on a topology as plain data: which device pairs of a host reach each other directly, which do not, why, and what to do.
+// The verdict on a topology as plain data: which device pairs of a host reach each other directly, which do not, why, and what to
+// do.
 
 enum class PairKind { gpu_nic, gpu_gpu, nvme_gpu };
 /// "gpu-nic", "gpu-gpu", "nvme-gpu"
@@ -34,8 +35,8 @@ std::string_view to_string(KernelP2pdma answer);
 enum class PairAnswer { works, slow, blocked, unknown };
 std::string_view to_string(PairAnswer answer);
 
-/// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs bandwidth or breaks ordering on the best
-/// pair of a GPU. note: everything else.
+/// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs bandwidth or breaks ordering on the
+/// best pair of a GPU. note: everything else.
 enum class Severity { error, warning, note };
 std::string_view to_string(Severity severity);
 
@@ -60,7 +61,7 @@ struct Pair {
   std::optional<bool> redirected;  ///< ACS sends requests or completions up to the root port; nullopt: the bits are not known
   KernelP2pdma kernel_p2pdma = KernelP2pdma::unknown;
   PairAnswer answer = PairAnswer::unknown;
-  PairBandwidth bandwidth;  ///< empty when blocked or unknown
+  PairBandwidth bandwidth;            ///< empty when blocked or unknown
   std::vector<std::string> findings;  ///< rule names
   bool operator==(const Pair&) const = default;
 };

@@ -21,14 +21,17 @@ struct Crossing {
 
 Crossing crossing_of(const PairContext& pair) {
   if (pair.route == PairRoute::socket_link) {
-    const std::string link = pair.cpu != nullptr && pair.cpu->socket_link_name ? pair.cpu->socket_link_name->value + " link" : "link";
+    const std::string link =
+        pair.cpu != nullptr && pair.cpu->socket_link_name ? pair.cpu->socket_link_name->value + " link" : "link";
     return {"crosses-sockets", fmt::format("Peer traffic crosses the {} between two sockets", link),
             "Use a pair below one socket, best below one PCIe switch, or move one card to a slot of the other's socket."};
   }
   const std::string remedy = "Use a pair below one PCIe switch, or move one card to a slot below the other's switch.";
   if (pair.distance == Distance::phb_or_node)
-    return {"through-host-bridge", "Peer traffic goes through the CPU's root complex, by which host bridges the file does not say", remedy};
-  if (pair.distance == Distance::phb) return {"through-host-bridge", "Peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
+    return {"through-host-bridge",
+            "Peer traffic goes through the CPU's root complex, by which host bridges the file does not say", remedy};
+  if (pair.distance == Distance::phb)
+    return {"through-host-bridge", "Peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
   return {"different-host-bridges", "Peer traffic goes through the CPU from one host bridge to another", remedy};
 }
 
@@ -47,22 +50,32 @@ void forwarding_rule(const PairContext& pair, RuleNotes& notes) {
   if (forwarded.value_or(false)) return;
   const CpuModel& cpu = *pair.cpu;
   const bool old = cpu.pcie_generation <= 2;
-  const std::string reach = cpu.p2p_forwarding.value == "none" ? "between no root ports" : "only inside one " + std::string(cpu.p2p_forwarding.value == "socket" ? "socket" : "host bridge");
-  notes.push_back({old ? "legacy-ioh" : "root-complex-does-not-forward", forwarded ? Effect::blocks : Effect::unknown, {},
-                   fmt::format("{} forwards peer-to-peer traffic {}{}.", cpu.header.title, reach,
-                               forwarded ? "" : ", and the file does not say whether these two devices share it"),
-                   old ? "Put both devices below the same I/O hub, best below one PCIe switch; no setting makes this chipset forward."
-                       : "Put both devices below one PCIe switch; no setting makes this root complex forward."});
+  const std::string reach =
+      cpu.p2p_forwarding.value == "none"
+          ? "between no root ports"
+          : "only inside one " + std::string(cpu.p2p_forwarding.value == "socket" ? "socket" : "host bridge");
+  notes.push_back(
+      {old ? "legacy-ioh" : "root-complex-does-not-forward",
+       forwarded ? Effect::blocks : Effect::unknown,
+       {},
+       fmt::format("{} forwards peer-to-peer traffic {}{}.", cpu.header.title, reach,
+                   forwarded ? "" : ", and the file does not say whether these two devices share it"),
+       old ? "Put both devices below the same I/O hub, best below one PCIe switch; no setting makes this chipset forward."
+           : "Put both devices below one PCIe switch; no setting makes this root complex forward."});
 }
 
 void p2pdma_rule(const PairContext& pair, RuleNotes& notes) {
   if (pair.kernel != KernelP2pdma::refused) return;
   const bool amd = is_amd_gpu(*pair.models, pair.gpu());
-  notes.push_back({"host-bridge-not-listed", amd ? Effect::blocks : Effect::informs, {},
-                   amd ? "Linux' P2PDMA refuses the pair, since its host bridge is not on the kernel's list, and amdgpu asks P2PDMA."
-                       : "Linux' P2PDMA refuses the pair, since its host bridge is not on the kernel's list; NVIDIA's driver does not ask P2PDMA, "
-                         "NVMe controller memory and other dma-buf users do.",
-                   "Use a pair below one PCIe switch without ACS redirection, or a kernel that lists this host bridge."});
+  notes.push_back(
+      {"host-bridge-not-listed",
+       amd ? Effect::blocks : Effect::informs,
+       {},
+       amd ? "Linux' P2PDMA refuses the pair, since its host bridge is not on the kernel's list, and amdgpu asks P2PDMA."
+           : "Linux' P2PDMA refuses the pair, since its host bridge is not on the kernel's list; NVIDIA's driver does not ask "
+             "P2PDMA, "
+             "NVMe controller memory and other dma-buf users do.",
+       "Use a pair below one PCIe switch without ACS redirection, or a kernel that lists this host bridge."});
 }
 
 }  // namespace
@@ -71,7 +84,8 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.over_nvlink()) return;
   if (pair.tree_hidden) {
     notes.push_back({"vm-hides-topology", Effect::unknown, host_place(),
-                     "A virtual machine hides the real PCIe tree: devices that show no common switch may share one, so how they reach each other is not known.",
+                     "A virtual machine hides the real PCIe tree: devices that show no common switch may share one, so how they "
+                     "reach each other is not known.",
                      "Take the tree from the host, or from the provider's NCCL topology file (NCCL_TOPO_FILE), and check that."});
     return;
   }
@@ -82,12 +96,18 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
     std::string reason = crossing.what;
     if (limit.least()) reason += fmt::format(": {}", limit_text(limit));
     if (slow) reason += fmt::format(", less than half of the {} that the devices could carry", gbps(pair.could_carry));
-    notes.push_back({crossing.rule, slow ? Effect::slows : Effect::informs, {}, reason + ".", crossing.remedy});
+    std::string remedy = crossing.remedy;
+    if (pair.kind == PairKind::nvme_gpu)
+      remedy =
+          "Use a drive below the GPU's own switch; for others GPUDirect Storage may copy through host memory (gdscheck -p "
+          "tells).";
+    notes.push_back({crossing.rule, slow ? Effect::slows : Effect::informs, {}, reason + ".", std::move(remedy)});
   }
   const bool root_complex = pair.through_root_complex();
   if (root_complex && pair.cpu == nullptr)
     notes.push_back({"cpu-unknown", Effect::unknown, host_place(),
-                     "Peer traffic goes through the CPU and the file does not say which CPU it is, so whether and how fast it forwards is not known.",
+                     "Peer traffic goes through the CPU and the file does not say which CPU it is, so whether and how fast it "
+                     "forwards is not known.",
                      "Name the CPU's model in \"sockets\" (models/cpu lists them; lscpu tells which it is)."});
   if (root_complex && pair.cpu != nullptr && pair.route != PairRoute::pci_switch) forwarding_rule(pair, notes);
   p2pdma_rule(pair, notes);

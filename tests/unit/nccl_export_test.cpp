@@ -44,7 +44,7 @@ TEST(NcclExport, KeepsElementsWhereTheyStood) {
              <pcilink target="0000:02:00.0"/><pci busid="0000:03:00.0" class="0x030200">
                <gpu dev="0"><nvlink target="a" count="1" tclass="0x068000"><odd><deep x="1"/></odd></nvlink><mark/></gpu><tail/></pci>
              <pcilink target="0000:04:00.0"/><pci busid="0000:05:00.0" class="0x020000"><net name="stray"/><nic><net name="eth0"/><more/></nic></pci>
-           </pci><nic><net name="eth1"/></nic></cpu><last/></system>)";
+           </pci><nic><net name="eth1"/><pci busid="0000:06:00.0"/></nic></cpu><last/></system>)";
   EXPECT_EQ(xml::parse(export_nccl_xml(import_text(text), 0), "b"), xml::parse(text, "a"));
 }
 
@@ -53,7 +53,9 @@ TEST(NcclExport, ShowsWhatWasChanged) {
       R"(<system version="1"><cpu numaid="0" arch="x86_64"><pci busid="0000:02:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
          <nic><net name="mlx5_0" dev="0" speed="200000" port="1" gdr="1"/></nic></pci></cpu></system>)";
   Topology topology = import_text(text);
-  topology = read_topology(to_json(topology), "machine.json", ".", {{"h0/nic0.link", "gen3x8"}, {"h0/nic0.port_rate", "100Gb/s"}, {"h0/nic0.gdr", "false"}, {"h0/nic0.ports", "2"}});
+  topology = read_topology(
+      to_json(topology), "machine.json", ".",
+      {{"h0/nic0.link", "gen3x8"}, {"h0/nic0.port_rate", "100Gb/s"}, {"h0/nic0.gdr", "false"}, {"h0/nic0.ports", "2"}});
   const std::string exported = export_nccl_xml(topology, 0);
   EXPECT_NE(exported.find(R"(link_speed="8.0 GT/s PCIe" link_width="8")"), std::string::npos) << exported;
   EXPECT_NE(exported.find(R"(speed="100000" port="1" gdr="0")"), std::string::npos) << exported;
@@ -69,7 +71,8 @@ TEST(NcclExport, WritesATopologyOfItsOwn) {
       {"name": "gpu1", "kind": "gpu", "model": "a100-sxm4-40gb", "under": "sw0", "link": "gen4x16"},
       {"name": "nic0", "kind": "nic", "model": "connectx-7", "under": "sw0", "link": "gen4x16", "ports": 2},
       {"name": "nvme0", "kind": "nvme", "under": "sw0"}],
-    "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 4}, {"from": "gpu0", "count": 8}]}]})", "own.json");
+    "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 4}, {"from": "gpu0", "count": 8}]}]})",
+                                    "own.json");
   const ModelLibrary models(data_folder() + "/models");
   const Topology own = read_topology(document, "own.json", ".");
   const std::string text = export_nccl_xml(own, 0, &models);

@@ -24,7 +24,8 @@ std::string refusal(const std::string& text) {
 }
 
 std::string in_cpu(const std::string& inside) {
-  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">" + inside + "</cpu></system>";
+  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">" +
+         inside + "</cpu></system>";
 }
 
 const Device& device(const Topology& topology, const std::string& name) { return get(topology, find_device(topology, name)); }
@@ -84,7 +85,8 @@ TEST(NcclImport, TellsAcceleratorsFromDisplays) {
   EXPECT_EQ(kind("class=\"0x030200\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x10de\" device=\"0x2230\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1a03\" device=\"0x2000\""), DeviceKind::other) << "the VGA of a BMC";
-  EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1002\" device=\"0x515e\""), DeviceKind::other) << "ATI ES1000, a BMC's VGA as well";
+  EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1002\" device=\"0x515e\""), DeviceKind::other)
+      << "ATI ES1000, a BMC's VGA as well";
   EXPECT_EQ(kind("class=\"0x038000\" vendor=\"0x1002\" device=\"0x740c\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x120000\" vendor=\"0x1002\" device=\"0x74a1\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x020000\""), DeviceKind::nic);
@@ -111,7 +113,7 @@ TEST(NcclImport, CountsXgmiPairsOnceAndIgnoresLoops) {
   const auto& links = topology.hosts.at(0).nvlinks;
   ASSERT_EQ(links.size(), 2U);
   EXPECT_EQ(links[0], (NvLink{"gpu0", "gpu1", 2, "", {}}));
-  EXPECT_EQ(links[1], (NvLink{"gpu2", "numa0", 10, "", {}}));
+  EXPECT_EQ(links[1], (NvLink{"gpu2", "numa0", 10, "nvlink-c2c", {}}));
 }
 
 TEST(NcclImport, MakesHostsOfFilesAndOfHashes) {
@@ -119,23 +121,42 @@ TEST(NcclImport, MakesHostsOfFilesAndOfHashes) {
   const Topology two = import_nccl_xml(std::vector<NamedText>{{one, "a.xml"}, {one, "b.xml"}});
   ASSERT_EQ(two.hosts.size(), 2U);
   EXPECT_EQ(two.hosts[1].name, "h1");
-  EXPECT_TRUE(two.fabric.has_value());
+  EXPECT_EQ(two.fabric.value_or(Fabric{}).model, "infiniband");
   const Topology hashes = import_text(
       R"(<system version="1"><cpu numaid="0" host_hash="0x1"/><cpu numaid="0" host_hash="0x2"/><cpu numaid="1" host_hash="0x1"/></system>)");
   ASSERT_EQ(hashes.hosts.size(), 2U);
   EXPECT_EQ(hashes.hosts[0].numa_nodes.size(), 2U);
 }
 
+TEST(NcclImport, FindsModels) {
+  const ModelLibrary models(data_folder() + "/models");
+  const std::string text = in_cpu(
+      R"(<pci busid="0000:01:00.0" class="0x030200" vendor="0x10DE" device="0x20B0"/><pci busid="0000:02:00.0" class="0x020000" vendor="0x15b3" device="0x1021"/>
+         <pci busid="0000:03:00.0" class="0x038000"><gpu dev="1" gcn="908"/></pci><pci busid="0000:04:00.0" class="0x038000"><gpu dev="2" gcn="910"/></pci>)");
+  const Topology topology = import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}}, &models);
+  EXPECT_EQ(device(topology, "gpu2").model, "a100-sxm4-40gb") << "without <gpu dev> the last one";
+  EXPECT_EQ(device(topology, "nic0").model, "connectx-7");
+  EXPECT_EQ(device(topology, "gpu0").model, "mi100");
+  EXPECT_EQ(device(topology, "gpu1").model, "") << "gfx90a is in several boards";
+}
+
+TEST(NcclImport, TakesAByteOrderMark) { EXPECT_EQ(import_text("\xef\xbb\xbf" + in_cpu("")).hosts.size(), 1U); }
+
 TEST(NcclImport, SaysWhatIsWrong) {
-  EXPECT_EQ(refusal("<graphs version=\"1\"/>"), "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
+  EXPECT_EQ(refusal("<graphs version=\"1\"/>"),
+            "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
   EXPECT_EQ(refusal("<topology/>"), "machine.xml: a hwloc topology, not one of NCCL");
   EXPECT_EQ(refusal("<system version=\"3\"/>"), "machine.xml: <system> has version \"3\", allowed: 1 (NCCL), 2 (RCCL)");
   EXPECT_EQ(refusal("<system version=\"1\"/>"), "machine.xml: <system> has no <cpu>");
-  EXPECT_EQ(refusal("<system version=\"1\"><cpu/></system>"), "machine.xml: a <cpu> without numaid, or with one that is no number from -1 to 4095");
-  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>"), "machine.xml: numaid 0 stands twice in a host");
-  EXPECT_EQ(refusal("<system version=\"1\">\n<cpu numaid=\"0\"/>\n</sys>"), "machine.xml:3: not an XML file: Start-end tags mismatch");
+  EXPECT_EQ(refusal("<system version=\"1\"><cpu/></system>"),
+            "machine.xml: a <cpu> without numaid, or with one that is no number from -1 to 4095");
+  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>"),
+            "machine.xml: numaid 0 stands twice in a host");
+  EXPECT_EQ(refusal("<system version=\"1\">\n<cpu numaid=\"0\"/>\n</sys>"),
+            "machine.xml:3: not an XML file: Start-end tags mismatch");
   EXPECT_EQ(refusal(""), "machine.xml:1: not an XML file: No document element found");
-  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\" numaid=\"1\"/></system>"), "machine.xml: <cpu> has the attribute numaid twice");
+  EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\" numaid=\"1\"/></system>"),
+            "machine.xml: <cpu> has the attribute numaid twice");
 }
 
 TEST(NcclImport, SurvivesHostileNesting) {

@@ -25,7 +25,9 @@ double number(const json::Value& value) {
 }
 std::string text(const json::Value& value) { return *value.as<std::string>(); }
 bool near(double a, double b) { return std::abs(a - b) <= 1e-3 * std::max(1.0, std::abs(b)); }
-std::string flags(bool write, bool read) { return fmt::format("[{}, {}]", write ? 1 : 0, read ? 1 : 0); }
+std::string flags(bool write, std::optional<bool> read) {
+  return fmt::format("[{}, {}]", write ? 1 : 0, read ? (*read ? "1" : "0") : "unknown");
+}
 std::string flags(const json::Value& pair) { return fmt::format("[{}, {}]", integer(list(pair)[0]), integer(list(pair)[1])); }
 
 /// What NCCL answered for one file in one version, held against the model.
@@ -60,9 +62,11 @@ class Comparison {
       if (view_.nets[i].dev == integer(dev)) return i;
     throw std::out_of_range("dev");
   }
-  static void expect_path(const nccl::Path& path, const json::Value& type, const json::Value& bandwidth, const std::string& what) {
+  static void expect_path(const nccl::Path& path, const json::Value& type, const json::Value& bandwidth,
+                          const std::string& what) {
     EXPECT_EQ(nccl::to_string(path.type), text(type)) << what;
-    EXPECT_TRUE(near(path.gigabytes_per_second, number(bandwidth))) << what << ": " << path.gigabytes_per_second << " GB/s, NCCL " << number(bandwidth);
+    EXPECT_TRUE(near(path.gigabytes_per_second, number(bandwidth)))
+        << what << ": " << path.gigabytes_per_second << " GB/s, NCCL " << number(bandwidth);
   }
 
   void compare_gpus() {
@@ -109,7 +113,8 @@ class Comparison {
       const auto& mine = view_.local_nets[gpu(json::Value(std::stoi(rank)))];
       ASSERT_FALSE(mine.empty());
       for (std::size_t channel = 0; channel < list(nets).size(); ++channel)
-        EXPECT_EQ(view_.nets[mine[channel % mine.size()]].dev, integer(list(nets)[channel])) << "rank " << rank << " channel " << channel;
+        EXPECT_EQ(view_.nets[mine[channel % mine.size()]].dev, integer(list(nets)[channel]))
+            << "rank " << rank << " channel " << channel;
     }
   }
 
@@ -121,7 +126,8 @@ class Comparison {
 
 std::string input_of(const std::string& shared, const std::string& name, const json::Value& document) {
   const std::string completed = fmt::format("{}/nccl-expected/inputs/{}.xml", shared, name);
-  return std::filesystem::exists(completed) ? completed : fmt::format("{}/corpus/nccl-xml/{}", shared, text(at(document, "source")));
+  return std::filesystem::exists(completed) ? completed
+                                            : fmt::format("{}/corpus/nccl-xml/{}", shared, text(at(document, "source")));
 }
 
 TEST(NcclPaths, AnswersAsNcclDoes) {
@@ -132,7 +138,8 @@ TEST(NcclPaths, AnswersAsNcclDoes) {
   for (const auto& entry : std::filesystem::directory_iterator(*shared + "/nccl-expected")) {
     if (entry.path().extension() != ".json") continue;
     const json::Value document = json::parse_file(entry.path().string());
-    const Topology topology = import_nccl_xml(std::vector<std::string>{input_of(*shared, entry.path().stem().string(), document)});
+    const Topology topology =
+        import_nccl_xml(std::vector<std::string>{input_of(*shared, entry.path().stem().string(), document)});
     for (const json::Value& expected : list(at(document, "by_version"))) {
       SCOPED_TRACE(entry.path().filename().string() + " NCCL " + text(at(expected, "nccl")));
       Comparison(topology, expected).compare();
@@ -207,14 +214,15 @@ TEST(NcclPaths, TakesTopologiesOfTheirOwn) {
       {"name": "gpu0", "kind": "gpu", "model": "a100-sxm4-40gb", "under": "sw0", "link": "gen4x16"},
       {"name": "nic0", "kind": "nic", "model": "connectx-7", "under": "sw0", "link": "gen4x16"},
       {"name": "nic1", "kind": "nic", "model": "connectx-7", "under": "hb1", "link": "gen4x16"},
-      {"name": "nic2", "kind": "nic", "model": "connectx-7", "under": "numa1", "link": "gen4x16"}]}]})", "own.json");
+      {"name": "nic2", "kind": "nic", "model": "connectx-7", "under": "numa1", "link": "gen4x16"}]}]})",
+                                    "own.json");
   const ModelLibrary models(data_folder() + "/models");
   const nccl::View view = nccl::view(read_topology(document, "own.json", "."), 0, &models, {});
   ASSERT_EQ(view.gpus.size(), 1U);
   ASSERT_EQ(view.nets.size(), 3U);
   EXPECT_EQ(view.gpus[0].sm, 80);
   EXPECT_EQ(view.gpu_nets[0][0].path, (nccl::Path{nccl::PathType::pix, 24.0F, 3}));
-  EXPECT_TRUE(view.gpu_nets[0][0].gdr_write && view.gpu_nets[0][0].gdr_read);
+  EXPECT_TRUE(view.gpu_nets[0][0].gdr_write && view.gpu_nets[0][0].gdr_read == true);
   EXPECT_EQ(view.gpu_nets[0][1].path.type, nccl::PathType::phb) << "NCCL does not see host bridges";
   EXPECT_EQ(view.gpu_nets[0][2].path.type, nccl::PathType::sys);
   EXPECT_EQ(view.gpu_nets[0][2].path.gigabytes_per_second, 10.0F);
@@ -222,13 +230,31 @@ TEST(NcclPaths, TakesTopologiesOfTheirOwn) {
   EXPECT_EQ(view.local_nets[0], std::vector<std::size_t>{0});
 }
 
+TEST(NcclPaths, DoesNotGuessTheComputeCapability) {
+  const std::string gpu = R"(<pci class="0x030200" link_speed="" link_width="0" busid="0000:0)";
+  const std::string text =
+      R"(<system version="1"><cpu numaid="0" arch="arm64"><pci busid="0000:01:00.0" class="0x060400" link_speed="" link_width="0">)" +
+      gpu + "3:00.0\"/>" + gpu + "4:00.0\"/>" +
+      R"(<pci busid="0000:05:00.0" class="0x020700" link_speed="" link_width="0"/></pci></cpu></system>)";
+  nccl::Settings settings;
+  settings.version = "2.28.9";
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_write, true);
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, std::nullopt);
+  settings.version = "2.18.6";
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, false) << "no NVLink peer, whatever the GPU";
+}
+
 TEST(NcclPaths, FlattensBroadcomSwitchesByVersion) {
-  const auto path = [](const std::string& version, const std::string& upper, const std::string& lower, const std::string& device) {
+  const auto path = [](const std::string& version, const std::string& upper, const std::string& lower,
+                       const std::string& device) {
     const auto bridge = [&](const std::string& bus, const std::string& subsystem) {
-      return "<pci busid=\"" + bus + "\" class=\"0x060400\" vendor=\"0x1000\" device=\"" + device + "\" subsystem_vendor=\"0x1000\" subsystem_device=\"" +
-             subsystem + "\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">";
+      return "<pci busid=\"" + bus + "\" class=\"0x060400\" vendor=\"0x1000\" device=\"" + device +
+             "\" subsystem_vendor=\"0x1000\" subsystem_device=\"" + subsystem +
+             "\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">";
     };
-    const std::string text = "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">" + bridge("0000:01:00.0", upper) + bridge("0000:03:00.0", lower) +
+    const std::string text =
+        "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">" + bridge("0000:01:00.0", upper) +
+        bridge("0000:03:00.0", lower) +
         R"(<pci busid="0000:05:00.0" class="0x030200" link_speed="" link_width="0"><gpu dev="0" sm="80" rank="0" gdr="1"/></pci></pci>
            <pci busid="0000:06:00.0" class="0x020700" link_speed="" link_width="0"><nic><net name="n" dev="0" speed="200000" port="1" gdr="1"/></nic></pci>
            </pci></cpu></system>)";

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "common/file.hpp"
+#include "tests/unit/verdict_support.hpp"
 #include "verdict/verdict_json.hpp"
-#include "verdict_support.hpp"
 
 // Each folder of tests/golden/check is a case: topology.json and what `gdr check --format json` says of it, expected.json.
 // With GDR_UPDATE_GOLDEN set, the test writes expected.json instead; look at the difference before it is committed.
@@ -31,8 +31,8 @@ TEST_P(GoldenCheck, SaysWhatItSaid) {
   EXPECT_EQ(gdr::json::dump(gdr::json::parse_file(expected)), gdr::json::dump(actual));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenCheck, testing::ValuesIn(cases()), [](const auto& golden) {
-  std::string name = golden.param;
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenCheck, testing::ValuesIn(cases()), [](const auto& test) {
+  std::string name = test.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -21,8 +21,8 @@ inline const gdr::ModelLibrary& models() {
 struct HostText {
   std::string cpu = "epyc-rome";
   std::string software = R"("kernel": "5.15", "iommu": "off", "nvidia_peermem": true)";
-  std::string devices;
-  std::string more;  ///< further members of the host, each with a comma in front
+  std::string devices{};
+  std::string more{};  ///< further members of the host, each with a comma in front
 };
 
 inline std::string document(const HostText& host, const std::string& more = "") {
@@ -38,17 +38,21 @@ inline gdr::Verdict judge(const std::string& text, const std::vector<gdr::Settin
   return gdr::judge(gdr::Graph(topology), models());
 }
 
-inline gdr::Verdict judge(const HostText& host, const std::vector<gdr::Setting>& settings = {}) { return judge(document(host), settings); }
+inline gdr::Verdict judge(const HostText& host, const std::vector<gdr::Setting>& settings = {}) {
+  return judge(document(host), settings);
+}
 
 inline const gdr::Pair& pair(const gdr::Verdict& verdict, const std::string& from, const std::string& to) {
-  const auto found = std::find_if(verdict.pairs.begin(), verdict.pairs.end(), [&](const gdr::Pair& p) { return p.from == from && p.to == to; });
+  const auto found =
+      std::find_if(verdict.pairs.begin(), verdict.pairs.end(), [&](const gdr::Pair& p) { return p.from == from && p.to == to; });
   if (found == verdict.pairs.end()) throw gdr::InputError("no pair " + from + " " + to);
   return *found;
 }
 
 /// The first finding of a rule; one with an empty rule when there is none.
 inline gdr::Finding finding(const gdr::Verdict& verdict, const std::string& rule) {
-  const auto found = std::find_if(verdict.findings.begin(), verdict.findings.end(), [&](const gdr::Finding& f) { return f.rule == rule; });
+  const auto found =
+      std::find_if(verdict.findings.begin(), verdict.findings.end(), [&](const gdr::Finding& f) { return f.rule == rule; });
   return found == verdict.findings.end() ? gdr::Finding{} : *found;
 }
 
@@ -63,7 +67,8 @@ inline std::string one_switch(const std::string& gpu = "", const std::string& ni
 }
 
 /// A GPU below hb0 and a NIC below the host bridge or NUMA node `place`.
-inline std::string apart(const std::string& place, const std::string& gpu = "a100-pcie-40gb", const std::string& nic = "connectx-6-hdr") {
+inline std::string apart(const std::string& place, const std::string& gpu = "a100-pcie-40gb",
+                         const std::string& nic = "connectx-6-hdr") {
   return fmt::format(R"({{"name": "gpu0", "kind": "gpu", "model": "{}", "under": "hb0", "link": "gen4x16"}},
     {{"name": "nic0", "kind": "nic", "model": "{}", "under": "{}", "link": "gen4x16"}})",
                      gpu, nic, place);

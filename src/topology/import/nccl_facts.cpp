@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <map>
 #include <set>
 
 #include "topology/import/nccl_elements.hpp"
+#include "topology/import/nccl_identify.hpp"
 
 namespace gdr::nccl {
 namespace {
@@ -25,7 +26,8 @@ std::string lower(std::string_view text) {
 }
 
 bool is_hex(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 /// "0x10de" as "10de"; empty for anything else.
@@ -40,14 +42,16 @@ std::string hex4(const NcclElement& element, std::string_view name) {
 /// are AMD's old boards of class 0x0300.
 DeviceKind kind_of(const std::vector<NcclElement>& elements, bool has_children) {
   if (has_children) return DeviceKind::pci_switch;
-  if (elements.front().tag == "nic" || find(elements, "nic") != nullptr) return find(elements, "gpu") != nullptr ? DeviceKind::gpu : DeviceKind::nic;
+  if (elements.front().tag == "nic" || find(elements, "nic") != nullptr)
+    return find(elements, "gpu") != nullptr ? DeviceKind::gpu : DeviceKind::nic;
   if (find(elements, "gpu") != nullptr) return DeviceKind::gpu;
   const std::string* text = attribute(elements.front(), "class");
   const std::string pci_class = text != nullptr ? lower(*text) : std::string();
   const std::string vendor = hex4(elements.front(), "vendor");
   if (pci_class.starts_with("0x0302")) return DeviceKind::gpu;
   if (pci_class.starts_with("0x0300") && vendor == nvidia) return DeviceKind::gpu;
-  if ((pci_class.starts_with("0x0380") || pci_class.starts_with("0x1200")) && (vendor == nvidia || vendor == amd)) return DeviceKind::gpu;
+  if ((pci_class.starts_with("0x0380") || pci_class.starts_with("0x1200")) && (vendor == nvidia || vendor == amd))
+    return DeviceKind::gpu;
   if (pci_class.starts_with("0x02")) return DeviceKind::nic;
   if (pci_class.starts_with("0x0108")) return DeviceKind::nvme;
   if (pci_class.starts_with("0x0604")) return DeviceKind::pci_switch;
@@ -203,15 +207,26 @@ struct LinkTargets {
   }
 };
 
-/// The name at the far end of a link, "" for an NVSwitch that is not shown, nullopt for one that leads nowhere: to a GPU that this
-/// system was not given, or back to itself as in Azure's files.
-std::optional<std::string> far_end(const NcclElement& element, const Device& from, const std::string& numa, const LinkTargets& targets) {
+/// The name at the far end of a link, "" for an NVSwitch that is not shown, nullopt for one that leads nowhere: to a GPU that
+/// this system was not given, or back to itself as in Azure's files.
+std::optional<std::string> far_end(const NcclElement& element, const Device& from, const std::string& numa,
+                                   const LinkTargets& targets) {
   const std::string* tclass = attribute(element, "tclass");
   if (element.tag == "c2c" || (tclass != nullptr && *tclass == "0x068001")) return numa;
   const Device* target = targets.find(attribute(element, "target"));
   const bool to_gpu = element.tag == "xgmi" || (tclass != nullptr && tclass->starts_with("0x03"));
-  if (to_gpu) return target != nullptr && target->kind == DeviceKind::gpu && target != &from ? std::optional(target->name) : std::nullopt;
+  if (to_gpu)
+    return target != nullptr && target->kind == DeviceKind::gpu && target != &from ? std::optional(target->name) : std::nullopt;
   return target != nullptr && target->kind == DeviceKind::nvswitch ? target->name : std::string();
+}
+
+/// NVLink goes by the GPU's generation; others have a model of their own, as far as there is one.
+std::string link_model(const NcclElement& element, const Device& gpu) {
+  if (element.tag == "c2c") return "nvlink-c2c";
+  const NcclElement* own = element.tag == "xgmi" ? find(gpu.nccl, "gpu") : nullptr;
+  const std::string gfx = own != nullptr ? gfx_name(*own) : std::string();
+  if (gfx == "gfx90a") return "xgmi2";
+  return gfx.starts_with("gfx94") ? "xgmi3" : "";
 }
 
 }  // namespace
@@ -230,7 +245,7 @@ std::vector<NvLink> read_nvlinks(const Host& host) {
       const auto to = far_end(element, device, numa_nodes[i], targets);
       if (!to || index_of.contains({*to, device.name})) continue;  // a pair may stand at its other end already
       const auto [at, is_new] = index_of.emplace(std::pair(device.name, *to), links.size());
-      if (is_new) links.push_back({device.name, *to, 0, "", {}});
+      if (is_new) links.push_back({device.name, *to, 0, link_model(element, device), {}});
       int& total = links[at->second].count;
       total = std::min(64, total + static_cast<int>(*count));
     }

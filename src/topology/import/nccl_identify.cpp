@@ -20,6 +20,13 @@ std::string look_up(const Map& map, const Key& key) {
 
 }  // namespace
 
+std::string gfx_name(const NcclElement& gpu) {
+  const std::string* gcn = attribute(gpu, "gcn");
+  if (gcn == nullptr || gcn->empty()) return {};
+  if (*gcn == "910") return "gfx90a";
+  return gcn->starts_with("gfx") ? *gcn : "gfx" + *gcn;
+}
+
 int cpu_family(std::int64_t nccl_family) {
   const bool extended = nccl_family > 0xf && (nccl_family & 0xf) == 0xf && nccl_family <= 0xfff;
   return static_cast<int>(extended ? 0xf + (nccl_family >> 4) : nccl_family);
@@ -33,17 +40,23 @@ Identifier::Identifier(const ModelLibrary* models) {
     for (const std::string& name : models->names(folder))
       for (const std::string& id : header_of(name).pci_ids) claim(devices_, std::pair(kind, id), name);
   };
-  add(DeviceKind::pci_switch, "switch", [&](const std::string& name) -> const ModelHeader& { return models->pci_switch(name).header; });
+  add(DeviceKind::pci_switch, "switch",
+      [&](const std::string& name) -> const ModelHeader& { return models->pci_switch(name).header; });
   add(DeviceKind::gpu, "gpu", [&](const std::string& name) -> const ModelHeader& { return models->gpu(name).header; });
   add(DeviceKind::nic, "nic", [&](const std::string& name) -> const ModelHeader& { return models->nic(name).header; });
   add(DeviceKind::nvme, "nvme", [&](const std::string& name) -> const ModelHeader& { return models->nvme(name).header; });
+  for (const std::string& name : models->names("gpu"))
+    if (const auto& gfx = models->gpu(name).amd_gfx) claim(amd_gpus_, gfx->value, name);
   for (const std::string& name : models->names("cpu"))
     for (const CpuIdentity& identity : models->cpu(name).cpuid)
       for (const int model : identity.models) claim(cpus_, std::tuple(identity.vendor, identity.family, model), name);
-  for (const std::string& name : models->names("fabric")) fabrics_.emplace(models->fabric(name).link_layer.value, name);
 }
 
-std::string Identifier::device_model(DeviceKind kind, const std::string& pci_id) const { return look_up(devices_, std::pair(kind, pci_id)); }
+std::string Identifier::device_model(const Device& device) const {
+  if (!device.pci_id.empty()) return look_up(devices_, std::pair(device.kind, device.pci_id));
+  const NcclElement* gpu = device.kind == DeviceKind::gpu ? find(device.nccl, "gpu") : nullptr;
+  return gpu != nullptr ? look_up(amd_gpus_, gfx_name(*gpu)) : std::string();
+}
 
 std::string Identifier::cpu_model(const NcclElement& cpu) const {
   const std::string* vendor = attribute(cpu, "vendor");
@@ -51,11 +64,6 @@ std::string Identifier::cpu_model(const NcclElement& cpu) const {
   const auto model = integer_attribute(cpu, "modelid");
   if (vendor == nullptr || !family || !model || *family < 0 || *family > 0xfff || *model < 0 || *model > 0xfff) return {};
   return look_up(cpus_, std::tuple(*vendor, cpu_family(*family), static_cast<int>(*model)));
-}
-
-std::string Identifier::fabric_model(LinkLayer layer) const {
-  const std::string found = look_up(fabrics_, std::string(to_string(layer)));
-  return found.empty() ? std::string(to_string(layer)) : found;
 }
 
 }  // namespace gdr::nccl

@@ -12,12 +12,6 @@
 namespace gdr::nccl {
 namespace {
 
-bool has_model(const ModelLibrary* models, const std::string& kind, const std::string& name) {
-  if (models == nullptr) return false;
-  const auto names = models->names(kind);
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::string or_generic(const std::string& model) { return model.empty() ? "generic" : model; }
 
 /// The cores [first, first + count) as the kernel prints a mask: groups of eight digits, the highest first.
@@ -42,6 +36,9 @@ std::string_view class_of(const Device& device) {
 
 Inventor::Inventor(const Host& host, std::size_t host_index, const ModelLibrary* models)
     : host_(host), host_index_(host_index), models_(models), bus_ids_(host.devices.size()) {
+  for (const std::string kind : {"cpu", "switch", "gpu", "nic", "nvlink"})
+    if (models != nullptr)
+      for (const std::string& name : models->names(kind)) known_models_.emplace(kind, name);
   for (const Device& device : host.devices) {
     if (!device.address.empty()) addresses_.insert(device.address);
     for (const NcclElement& element : device.nccl) {
@@ -55,16 +52,16 @@ Inventor::Inventor(const Host& host, std::size_t host_index, const ModelLibrary*
 
 const GpuModel* Inventor::gpu_model(const Device& device) const {
   const std::string name = or_generic(device.model);
-  return has_model(models_, "gpu", name) ? &models_->gpu(name) : nullptr;
+  return has_model("gpu", name) ? &models_->gpu(name) : nullptr;
 }
 
 const NicModel* Inventor::nic_model(const Device& device) const {
   const std::string name = or_generic(device.model);
-  return has_model(models_, "nic", name) ? &models_->nic(name) : nullptr;
+  return has_model("nic", name) ? &models_->nic(name) : nullptr;
 }
 
 const CpuModel* Inventor::cpu_model(const std::string& name) const {
-  return has_model(models_, "cpu", or_generic(name)) ? &models_->cpu(or_generic(name)) : nullptr;
+  return has_model("cpu", or_generic(name)) ? &models_->cpu(or_generic(name)) : nullptr;
 }
 
 std::string Inventor::pci_id(const Device& device) const {
@@ -72,7 +69,8 @@ std::string Inventor::pci_id(const Device& device) const {
   const std::vector<std::string>* ids = nullptr;
   if (device.kind == DeviceKind::gpu && gpu_model(device) != nullptr) ids = &gpu_model(device)->header.pci_ids;
   if (device.kind == DeviceKind::nic && nic_model(device) != nullptr) ids = &nic_model(device)->header.pci_ids;
-  if (device.kind == DeviceKind::pci_switch && has_model(models_, "switch", device.model)) ids = &models_->pci_switch(device.model).header.pci_ids;
+  if (device.kind == DeviceKind::pci_switch && has_model("switch", device.model))
+    ids = &models_->pci_switch(device.model).header.pci_ids;
   return ids != nullptr && !ids->empty() ? ids->front() : std::string();
 }
 
@@ -112,7 +110,8 @@ NcclElement Inventor::gpu(const Device& device) {
   const std::string dev = std::to_string(next_gpu_++);
   NcclElement gpu{"gpu", {{"dev", dev}}};
   const GpuModel* model = gpu_model(device);
-  if (model != nullptr && model->compute_capability) gpu.attributes.emplace_back("sm", std::to_string(model->compute_capability->value));
+  if (model != nullptr && model->compute_capability)
+    gpu.attributes.emplace_back("sm", std::to_string(model->compute_capability->value));
   if (model != nullptr && model->amd_gfx) gpu.attributes.emplace_back("gcn", model->amd_gfx->value);
   const bool gdr = device.gdr.value_or(model == nullptr || model->gpudirect_rdma.value);
   gpu.attributes.emplace_back("rank", dev);
@@ -152,7 +151,8 @@ std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
   const auto socket = socket_index(host_, numa.socket);
   const std::string model_name = socket ? host_.sockets[*socket].model : std::string();
   if (const CpuModel* model = cpu_model(model_name)) {
-    const auto sharing = std::count_if(host_.numa_nodes.begin(), host_.numa_nodes.end(), [&](const NumaNode& n) { return n.socket == numa.socket; });
+    const auto sharing = std::count_if(host_.numa_nodes.begin(), host_.numa_nodes.end(),
+                                       [&](const NumaNode& n) { return n.socket == numa.socket; });
     const std::int64_t cores = std::max<std::int64_t>(1, model->cores.value / sharing);
     cpu.attributes.emplace_back("affinity", core_mask(first_core_, cores));
     first_core_ += cores;
@@ -168,11 +168,12 @@ void Inventor::set_cpu(NcclElement& cpu, const std::string& name) const {
   set_attribute(cpu, "arch", model != nullptr && !model->arch.empty() ? model->arch : "x86_64");
   set_attribute(cpu, "vendor", known ? model->cpuid.front().vendor : "unknown");
   set_attribute(cpu, "familyid", std::to_string(known ? nccl_family(model->cpuid.front().family) : 0));
-  set_attribute(cpu, "modelid", std::to_string(known && !model->cpuid.front().models.empty() ? model->cpuid.front().models.front() : 0));
+  set_attribute(cpu, "modelid",
+                std::to_string(known && !model->cpuid.front().models.empty() ? model->cpuid.front().models.front() : 0));
 }
 
 int Inventor::c2c_bandwidth(const NvLink& link) const {
-  if (!has_model(models_, "nvlink", link.model)) return 0;
+  if (!has_model("nvlink", link.model)) return 0;
   return static_cast<int>(models_->nvlink(link.model).link_bandwidth.value.bytes_per_second / 1e6);
 }
 

@@ -25,10 +25,13 @@ class Inventor {
   const std::string& bus_id(const Device& device);
   /// vendor, familyid, modelid and arch as `model` has them.
   void set_cpu(NcclElement& cpu, const std::string& model) const;
-  /// Megabytes per second of one C2C link to a CPU, 0 when not known.
+  /// Megabytes a second of one C2C link to a CPU, 0 when not known.
   [[nodiscard]] int c2c_bandwidth(const NvLink& link) const;
 
  private:
+  [[nodiscard]] bool has_model(const std::string& kind, const std::string& name) const {
+    return known_models_.contains({kind, name});
+  }
   [[nodiscard]] const GpuModel* gpu_model(const Device& device) const;
   [[nodiscard]] const NicModel* nic_model(const Device& device) const;
   [[nodiscard]] const CpuModel* cpu_model(const std::string& name) const;
@@ -37,6 +40,7 @@ class Inventor {
   const Host& host_;
   std::size_t host_index_;
   const ModelLibrary* models_;
+  std::set<std::pair<std::string, std::string>> known_models_;
   std::set<std::string> addresses_;
   std::vector<std::string> bus_ids_;  ///< by device index
   std::int64_t next_gpu_ = 0;

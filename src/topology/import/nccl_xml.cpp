@@ -29,21 +29,25 @@ void check_root(const xml::Element& root, const std::string& name) {
   if (root.tag == "graphs")
     throw InputError(fmt::format("{}: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)", name));
   if (root.tag == "topology") throw InputError(fmt::format("{}: a hwloc topology, not one of NCCL", name));
-  if (root.tag != "system") throw InputError(fmt::format("{}: starts with <{}>; a topology of NCCL starts with <system>", name, root.tag));
+  if (root.tag != "system")
+    throw InputError(fmt::format("{}: starts with <{}>; a topology of NCCL starts with <system>", name, root.tag));
   const std::string* version = root.attribute("version");
   if (version == nullptr || (*version != "1" && *version != "2"))
-    throw InputError(fmt::format("{}: <system> has version \"{}\", allowed: 1 (NCCL), 2 (RCCL)", name, version != nullptr ? *version : ""));
+    throw InputError(
+        fmt::format("{}: <system> has version \"{}\", allowed: 1 (NCCL), 2 (RCCL)", name, version != nullptr ? *version : ""));
 }
 
 class HostBuilder {
  public:
-  HostBuilder(Host& host, const Identifier& identifier, const std::string& file) : host_(host), identifier_(identifier), file_(file) {}
+  HostBuilder(Host& host, const Identifier& identifier, const std::string& file)
+      : host_(host), identifier_(identifier), file_(file) {}
 
   void add_cpu(const xml::Element& element) {
     NumaNode numa;
     numa.nccl = nccl::keep(element, is_device_of_cpu);
     const auto id = nccl::integer_attribute(numa.nccl.front(), "numaid");
-    if (!id || *id < -1 || *id > 4095) throw InputError(fmt::format("{}: a <cpu> without numaid, or with one that is no number from -1 to 4095", file_));
+    if (!id || *id < -1 || *id > 4095)
+      throw InputError(fmt::format("{}: a <cpu> without numaid, or with one that is no number from -1 to 4095", file_));
     numa.name = fmt::format("numa{}", *id);
     if (numa_index(host_, numa.name)) throw InputError(fmt::format("{}: numaid {} stands twice in a host", file_, *id));
     // The file does not say which nodes share a socket, and a wrong claim would be worse than a socket too many.
@@ -76,15 +80,14 @@ class HostBuilder {
     Device& device = host_.devices.emplace_back();
     parents_.push_back(parent);
     device.under = under;
-    device.nccl = nccl::keep(element, is_device);
-    const bool has_devices = std::any_of(element.children.begin(), element.children.end(), is_device);
-    if (has_devices && element.tag == "pci") device.kind = DeviceKind::pci_switch;
+    const auto is_child = [&](const xml::Element& child) { return element.tag == "pci" && is_device(child); };
+    device.nccl = nccl::keep(element, is_child);
+    if (std::any_of(element.children.begin(), element.children.end(), is_child)) device.kind = DeviceKind::pci_switch;
     nccl::read_facts(device);
-    device.model = identifier_.device_model(device.kind, device.pci_id);
+    device.model = identifier_.device_model(device);
     if (device.kind == DeviceKind::pci_switch) look_at_bridge(device);
-    if (element.tag != "pci") return;
     for (const xml::Element& child : element.children)
-      if (is_device(child)) add_device(child, {}, index);
+      if (is_child(child)) add_device(child, {}, index);
   }
 
   void look_at_bridge(Device& bridge) {
@@ -123,7 +126,8 @@ void add_file(Topology& topology, const NamedText& file, const Identifier& ident
   const std::size_t first = topology.hosts.size();
   std::map<std::string, std::size_t> host_of_hash;
   std::vector<HostBuilder> builders;
-  const auto count = std::count_if(root.children.begin(), root.children.end(), [](const xml::Element& e) { return e.tag == "cpu"; });
+  const auto count =
+      std::count_if(root.children.begin(), root.children.end(), [](const xml::Element& e) { return e.tag == "cpu"; });
   if (count == 0) throw InputError(fmt::format("{}: <system> has no <cpu>", file.name));
   topology.hosts.reserve(first + static_cast<std::size_t>(count));  // the builders hold references
   for (const xml::Element& child : root.children) {
@@ -150,7 +154,8 @@ std::string topology_name(const std::string& file) {
   return name.empty() ? "imported" : name;
 }
 
-Fabric fabric_of(const Topology& topology, const Identifier& identifier) {
+/// Nothing in the files tells of the network but the link layer of its NICs.
+Fabric fabric_of(const Topology& topology) {
   bool infiniband = false;
   bool ethernet = false;
   for (const DeviceId id : devices_of_kind(topology, DeviceKind::nic)) {
@@ -158,7 +163,7 @@ Fabric fabric_of(const Topology& topology, const Identifier& identifier) {
     infiniband = infiniband || layer == LinkLayer::infiniband;
     ethernet = ethernet || layer == LinkLayer::ethernet;
   }
-  return {identifier.fabric_model(ethernet && !infiniband ? LinkLayer::ethernet : LinkLayer::infiniband), {}, {}};
+  return {ethernet && !infiniband ? "roce-v2" : "infiniband", {}, {}};
 }
 
 }  // namespace
@@ -168,9 +173,10 @@ Topology import_nccl_xml(const std::vector<NamedText>& texts, const ModelLibrary
   const Identifier identifier(models);
   Topology topology;
   topology.name = topology_name(texts.front().name);
-  topology.description = texts.size() == 1 ? "imported from a topology file of NCCL" : fmt::format("imported from {} topology files of NCCL", texts.size());
+  topology.description = texts.size() == 1 ? "imported from a topology file of NCCL"
+                                           : fmt::format("imported from {} topology files of NCCL", texts.size());
   for (const NamedText& text : texts) add_file(topology, text, identifier);
-  if (topology.hosts.size() > 1) topology.fabric = fabric_of(topology, identifier);
+  if (topology.hosts.size() > 1) topology.fabric = fabric_of(topology);
   return topology;
 }
 

@@ -21,7 +21,8 @@ std::vector<NvLink> comparable(std::vector<NvLink> links) {
     link.model.clear();
     link.nccl.clear();
   }
-  std::sort(links.begin(), links.end(), [](const NvLink& a, const NvLink& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+  std::sort(links.begin(), links.end(),
+            [](const NvLink& a, const NvLink& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
   return links;
 }
 
@@ -30,7 +31,8 @@ void update_nets(std::vector<NcclElement>& elements, const Device& device, const
   for (NcclElement& net : elements) {
     if (net.tag != "net") continue;
     ++ports;
-    if (device.port_rate != was.port_rate && device.port_rate) set_attribute(net, "speed", fmt::format("{:.0f}", device.port_rate->bytes_per_second / 1.25e5));
+    if (device.port_rate != was.port_rate && device.port_rate)
+      set_attribute(net, "speed", fmt::format("{:.0f}", device.port_rate->bytes_per_second / 1.25e5));
     if (device.gdr != was.gdr && device.gdr) set_attribute(net, "gdr", *device.gdr ? "1" : "0");
     if (device.rdma_device != was.rdma_device && !device.rdma_device.empty()) set_attribute(net, "name", device.rdma_device);
   }
@@ -66,7 +68,8 @@ std::vector<NcclElement> updated(const Device& device, Inventor& inventor) {
   }
   if (device.kind == DeviceKind::nic) update_nets(elements, device, was, inventor);
   for (NcclElement& element : elements)
-    if (device.kind == DeviceKind::gpu && element.tag == "gpu" && device.gdr != was.gdr && device.gdr) set_attribute(element, "gdr", *device.gdr ? "1" : "0");
+    if (device.kind == DeviceKind::gpu && element.tag == "gpu" && device.gdr != was.gdr && device.gdr)
+      set_attribute(element, "gdr", *device.gdr ? "1" : "0");
   return elements;
 }
 
@@ -75,7 +78,8 @@ void add_detected(std::vector<NcclElement>& elements, const Device& device, Inve
   if (device.kind == DeviceKind::gpu) {
     if (find(elements, "gpu") == nullptr) elements.push_back(inventor.gpu(device));
     for (NcclElement& element : elements)
-      if (element.tag == "gpu" && attribute(element, "rank") == nullptr) set_attribute(element, "rank", std::to_string(next_rank));
+      if (element.tag == "gpu" && attribute(element, "rank") == nullptr)
+        set_attribute(element, "rank", std::to_string(next_rank));
     ++next_rank;
   }
   if (device.kind == DeviceKind::nic && find(elements, "nic") == nullptr)
@@ -101,7 +105,8 @@ void write_nvlinks(const Host& host, HostElements& elements, Inventor& inventor)
     const std::string count = std::to_string(link.count);
     const auto to = index.find(link.to);
     if (to == index.end() && numa_index(host, link.to)) {
-      if (const int bandwidth = inventor.c2c_bandwidth(link); bandwidth > 0) add(from->second, {"c2c", {{"bw", std::to_string(bandwidth)}, {"count", count}}});
+      if (const int bandwidth = inventor.c2c_bandwidth(link); bandwidth > 0)
+        add(from->second, {"c2c", {{"bw", std::to_string(bandwidth)}, {"count", count}}});
       else add(from->second, {"nvlink", {{"target", "fffffff:ffff:ff"}, {"count", count}, {"tclass", "0x068001"}}});
     } else if (to == index.end() || host.devices[to->second].kind == DeviceKind::nvswitch) {
       const std::string target = to == index.end() ? "fffffff:ffff:ff" : inventor.bus_id(host.devices[to->second]);
@@ -110,7 +115,9 @@ void write_nvlinks(const Host& host, HostElements& elements, Inventor& inventor)
       const NcclElement* gpu = find(elements.devices[from->second], "gpu");
       const bool amd = gpu != nullptr && attribute(*gpu, "gcn") != nullptr;
       for (const auto& [near, far] : {std::pair(from->second, to->second), std::pair(to->second, from->second)})
-        add(near, {amd ? "xgmi" : "nvlink", {{"target", inventor.bus_id(host.devices[far])}, {"count", count}, {"tclass", amd ? "0x038000" : "0x030200"}}});
+        add(near,
+            {amd ? "xgmi" : "nvlink",
+             {{"target", inventor.bus_id(host.devices[far])}, {"count", count}, {"tclass", amd ? "0x038000" : "0x030200"}}});
     }
   }
 }
@@ -127,7 +134,8 @@ HostElements host_elements(const Topology& topology, std::size_t host_index, con
     const auto socket = socket_index(host, numa.socket);
     if (numa.nccl.empty() || !socket || host.sockets[*socket].model.empty()) continue;
     NcclElement& cpu = elements.numa_nodes.back().front();
-    if (models != nullptr && identifier.cpu_model(cpu) != host.sockets[*socket].model) inventor.set_cpu(cpu, host.sockets[*socket].model);
+    if (models != nullptr && identifier.cpu_model(cpu) != host.sockets[*socket].model)
+      inventor.set_cpu(cpu, host.sockets[*socket].model);
   }
   std::int64_t next_rank = 0;
   for (const Device& device : host.devices) {
@@ -163,7 +171,8 @@ class TreeWriter {
     if (found == children_.end()) return result;
     for (const std::size_t child : found->second) {
       std::vector<xml::Element> inside = below(host_.devices[child].name);
-      if (host_.devices[child].kind == DeviceKind::host_bridge) std::move(inside.begin(), inside.end(), std::back_inserter(result));
+      if (host_.devices[child].kind == DeviceKind::host_bridge)
+        std::move(inside.begin(), inside.end(), std::back_inserter(result));
       else if (!elements_.devices[child].empty()) result.push_back(restore(elements_.devices[child], std::move(inside)));
     }
     return result;

@@ -10,8 +10,8 @@ namespace gdr {
 
 class ModelLibrary;
 
-/// One host as a topology file that NCCL reads (RCCL when it has AMD GPUs). What an imported file said comes back in its order and
-/// to the letter, except for attributes whose typed fields were changed since. For other topologies addresses, numbers and
+/// One host as a topology file that NCCL reads (RCCL when it has AMD GPUs). What an imported file said comes back in its order
+/// and to the letter, except for attributes whose typed fields were changed since. For other topologies addresses, numbers and
 /// affinities are made up; kinds, tree and links are the topology's. `models` fills in what devices leave to their models.
 std::string export_nccl_xml(const Topology& topology, std::size_t host, const ModelLibrary* models = nullptr);
 

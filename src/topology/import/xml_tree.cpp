@@ -27,7 +27,8 @@ Element convert(const pugi::xml_node& node, const std::string& name, int depth, 
   Element element;
   element.tag = node.name();
   if (!printable(element.tag) || element.tag.size() > max_tag_length)
-    throw InputError(fmt::format("{}: the name of an element is not printable ASCII of up to {} characters", name, max_tag_length));
+    throw InputError(
+        fmt::format("{}: the name of an element is not printable ASCII of up to {} characters", name, max_tag_length));
   std::set<std::string_view> seen;
   for (const pugi::xml_attribute& attribute : node.attributes()) {
     if (!printable(attribute.name()) || !printable(attribute.value()))
@@ -44,11 +45,20 @@ Element convert(const pugi::xml_node& node, const std::string& name, int depth, 
 void append_escaped(std::string& text, std::string_view value) {
   for (const char c : value) {
     switch (c) {
-      case '&': text += "&amp;"; break;
-      case '<': text += "&lt;"; break;
-      case '>': text += "&gt;"; break;
-      case '"': text += "&quot;"; break;
-      default: text += c;
+      case '&':
+        text += "&amp;";
+        break;
+      case '<':
+        text += "&lt;";
+        break;
+      case '>':
+        text += "&gt;";
+        break;
+      case '"':
+        text += "&quot;";
+        break;
+      default:
+        text += c;
     }
   }
 }
@@ -81,13 +91,17 @@ Element parse(std::string_view text, const std::string& name) {
   pugi::xml_document document;
   const pugi::xml_parse_result result = document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!result) {
-    const auto end = text.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(result.offset, 0), static_cast<std::ptrdiff_t>(text.size()));
-    throw InputError(fmt::format("{}:{}: not an XML file: {}", name, 1 + std::count(text.begin(), end, '\n'), result.description()));
+    const auto end = text.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(result.offset, 0),
+                                                             static_cast<std::ptrdiff_t>(text.size()));
+    throw InputError(
+        fmt::format("{}:{}: not an XML file: {}", name, 1 + std::count(text.begin(), end, '\n'), result.description()));
   }
   pugi::xml_node root;
   for (const pugi::xml_node& child : document.children()) {
     if (child.type() != pugi::node_element) continue;
-    if (root) throw InputError(fmt::format("{}: two elements stand outside any other, <{}> and <{}>; an XML file has one", name, root.name(), child.name()));
+    if (root)
+      throw InputError(fmt::format("{}: two elements stand outside any other, <{}> and <{}>; an XML file has one", name,
+                                   root.name(), child.name()));
     root = child;
   }
   if (!root) throw InputError(fmt::format("{}: not an XML file: no element in it", name));

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/transfer_options.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "sim/predict.hpp"
+
+namespace gdr::cli {
+namespace {
+
+/// "1.05 MB": what a link carries, in decimal units as rates are.
+std::string short_bytes(double bytes) {
+  static constexpr const char* names[] = {"B", "kB", "MB", "GB"};
+  std::size_t unit = 0;
+  while (bytes >= 1000 && unit < 3) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return fmt::format("{} {}", unit == 0 ? fmt::format("{:.0f}", bytes) : short_number(bytes), names[unit]);
+}
+
+/// The paths side by side, a column each.
+std::string comparison(const std::vector<sim::Explanation>& paths) {
+  std::vector<std::vector<std::string>> rows{{""}, {"latency us"}, {"done us"}, {"GB/s, steady"}, {"stages"}, {"host memory passes"}, {"DRAM bytes per byte"}, {"PCIe bytes per byte"}, {"cores at that rate"}};
+  for (const sim::Explanation& path : paths) {
+    const sim::Prediction& p = path.prediction;
+    const std::string cells[] = {std::string(to_string(p.transfer.path)), short_number(p.latency.us()), short_number(p.completion.us()),
+                                 short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{}", p.stages.size()),
+                                 fmt::format("{:g}", p.host_memory_bytes_per_byte), fmt::format("{:g}", p.dram_bytes_per_byte),
+                                 fmt::format("{:.2f}", p.pcie_bytes_per_byte), fmt::format("{:.2f}", p.cpu_cores)};
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(cells[i]);
+  }
+  return table(rows);
+}
+
+std::string stages_text(const sim::Explanation& path) {
+  std::string text = fmt::format("\n{}: limited by {}\n", to_string(path.prediction.transfer.path), path.prediction.bottleneck);
+  int number = 0;
+  for (const sim::StageReport& stage : path.stages) {
+    text += fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()), short_number(stage.times.end.us()), stage.name);
+    if (stage.mover) text += fmt::format(", {}", to_string(stage.bytes));
+    text += "\n";
+    std::vector<std::vector<std::string>> rows;
+    for (const sim::HopReport& hop : stage.hops)
+      rows.push_back({fmt::format("       {} > {}", hop.from, hop.to), hop.link, hop.bandwidth ? short_number(hop.bandwidth->gigabytes_per_second()) + " GB/s" : "",
+                      fmt::format("{:.0f} ns", hop.latency.ns()), short_bytes(hop.bytes)});
+    text += table(rows);
+  }
+  return text;
+}
+
+std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& paths, const TransferOptions& options) {
+  std::string text = fmt::format("{}: {} to {}, {} of {}, one message alone\n\n{}", graph.topology().name, options.from, options.to, options.operation,
+                                 to_string(paths.front().prediction.transfer.size), comparison(paths));
+  for (const sim::Explanation& path : paths) text += stages_text(path);
+  return text + "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
+                "Hops: link, its rate with headers, latency at its far end, bytes on it.\n";
+}
+
+json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
+  json::Value value = prediction_to_json(graph, path.prediction);
+  json::Array stages;
+  for (const sim::StageReport& stage : path.stages) {
+    json::Array hops;
+    for (const sim::HopReport& hop : stage.hops)
+      hops.emplace_back(json::Object{{"from", hop.from},
+                                     {"to", hop.to},
+                                     {"link", hop.link},
+                                     {"bandwidth_GBps", hop.bandwidth ? rounded(hop.bandwidth->gigabytes_per_second()) : json::Value()},
+                                     {"latency_ns", rounded(hop.latency.ns())},
+                                     {"bytes", rounded(hop.bytes)}});
+    stages.emplace_back(json::Object{{"name", stage.name},
+                                     {"mover", stage.mover ? json::Value(to_string(*stage.mover)) : json::Value()},
+                                     {"from", stage.from},
+                                     {"to", stage.to},
+                                     {"bytes", stage.bytes.count},
+                                     {"begin_us", rounded(stage.times.begin.us())},
+                                     {"end_us", rounded(stage.times.end.us())},
+                                     {"latency_ns", rounded(stage.latency.ns())},
+                                     {"limit", stage.limit},
+                                     {"hops", std::move(hops)}});
+  }
+  value.set("stages", std::move(stages));
+  return value;
+}
+
+void run(const TransferOptions& options, const ModelLibrary& models) {
+  const Topology topology = load(options);
+  const Graph graph(topology);
+  const sim::Parts parts(graph, models);
+  if (parse_sizes(options.sizes).size() != 1) throw InputError(fmt::format("--size {}: explain takes one size", options.sizes));
+  sim::Simulator simulator;
+  std::vector<sim::Explanation> paths;
+  const Verdict verdict = judge(graph, models);
+  for (const Transfer& transfer : transfers_of(topology, options)) {
+    if (const auto reason = why_blocked(graph, models, verdict, transfer)) {
+      if (options.path != "all") throw InputError(*reason);
+      continue;
+    }
+    paths.push_back(sim::explain(simulator, parts, transfer, {}));
+  }
+  if (options.format == "text") {
+    write_file("-", to_text(graph, paths, options));
+    return;
+  }
+  json::Array list;
+  for (const sim::Explanation& path : paths) list.push_back(path_to_json(graph, path));
+  write_file("-", json::dump(json::Object{{"format", 1}, {"topology", topology.name}, {"from", options.from}, {"to", options.to}, {"paths", std::move(list)}}));
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("explain", "Show every stage and hop of a transfer, several paths side by side");
+  auto options = std::make_shared<TransferOptions>();
+  options->sizes = "1MiB";
+  add_transfer_options(*command, *options, {"text", "json"}, true);
+  command->get_option("--size")->capture_default_str();
+  command->footer(
+      "Example:\n"
+      "  gdr explain topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0 \\\n"
+      "      --path gdr,staged --size 1MiB");
+  command->callback([options, &context] { run(*options, *context.models); });
+}
+
+}  // namespace gdr::cli

@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/verdict_support.hpp"
+
+// Links, read requests, ordering, RoCE, NCCL's level, shared uplinks, and the bandwidths.
+
+using gdr::PairAnswer;
+using gdr::Severity;
+using verdict_test::apart;
+using verdict_test::finding;
+using verdict_test::fires;
+using verdict_test::HostText;
+using verdict_test::judge;
+using verdict_test::one_switch;
+using verdict_test::pair;
+
+namespace {
+
+TEST(VerdictLink, ANicWiderThanItsSlot) {
+  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()}, {{"h0/nic0.link", "gen3x8"}});
+  const gdr::Finding f = finding(verdict, "nic-wider-than-slot");
+  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_EQ(f.where, "h0/nic0");
+  EXPECT_EQ(f.message, "The network ports carry 25.0 GB/s (200 Gb/s), the slot's gen3x8 link only 6.6 GB/s of payload.");
+  EXPECT_EQ(f.remedy, "Move the NIC to a wider or faster slot, or count on the slot's rate.");
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "nic-wider-than-slot"));
+}
+
+TEST(VerdictLink, AllPortsInUseCount) {
+  EXPECT_TRUE(fires(judge(HostText{.devices = one_switch("", R"(, "ports": 2)")}), "nic-wider-than-slot"));
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch("", R"(, "ports": 1)")}), "nic-wider-than-slot"));
+}
+
+TEST(VerdictLink, ADegradedLinkIsAnErrorBelowHalf) {
+  const gdr::Verdict half =
+      judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}, {{"h0/gpu0.link", "gen4x8"}});
+  EXPECT_EQ(pair(half, "h0/gpu0", "h0/nic0").answer, PairAnswer::works);
+  EXPECT_EQ(finding(half, "link-degraded").severity, Severity::warning);
+  const gdr::Verdict tenth =
+      judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}, {{"h0/gpu0.link", "gen1x16"}});
+  EXPECT_EQ(pair(tenth, "h0/gpu0", "h0/nic0").answer, PairAnswer::slow);
+  const gdr::Finding f = finding(tenth, "link-degraded");
+  EXPECT_EQ(f.severity, Severity::error);
+  EXPECT_EQ(f.where, "h0/gpu0");
+  EXPECT_EQ(f.message, "The link runs at gen1x16 although both ends can do gen4x16: 3.4 GB/s instead of 27.2 GB/s of payload.");
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")")}), "link-degraded"));
+}
+
+TEST(VerdictLink, SlowIsCertainEvenWhenAcsIsNot) {
+  const gdr::Verdict verdict =
+      judge(HostText{.devices = one_switch(R"(, "link_capability": "gen4x16")", "", R"("max_payload": "256B")")},
+            {{"h0/gpu0.link", "gen1x16"}});
+  EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/nic0").answer, PairAnswer::slow);
+}
+
+TEST(VerdictLink, SmallReadRequests) {
+  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()}, {{"h0/nic0.max_read_request", "128B"}});
+  EXPECT_EQ(finding(verdict, "small-read-requests").severity, Severity::warning);
+  EXPECT_LT(pair(verdict, "h0/gpu0", "h0/nic0").bandwidth.read->bytes_per_second,
+            pair(judge(HostText{.devices = one_switch()}), "h0/gpu0", "h0/nic0").bandwidth.read->bytes_per_second);
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}, {{"h0/nic0.max_read_request", "4096B"}}), "small-read-requests"));
+}
+
+TEST(VerdictOrdering, StrictOrderCostsWhereTheCpuNeedsRelaxed) {
+  const auto with = [](const std::string& cpu, const std::string& devices, bool relaxed) {
+    return judge(HostText{.cpu = cpu, .devices = devices}, {{"h0/nic0.relaxed_ordering", relaxed ? "true" : "false"}});
+  };
+  const std::string emr = apart("hb0", "h100-pcie", "connectx-7");
+  const gdr::Finding f = finding(with("emerald-rapids", emr, false), "relaxed-ordering-off");
+  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_NE(f.message.find("at 16.0 GB/s at most"), std::string::npos) << f.message;
+  EXPECT_FALSE(fires(with("emerald-rapids", emr, true), "relaxed-ordering-off"));
+  EXPECT_FALSE(fires(with("ice-lake-sp", emr, false), "relaxed-ordering-off"));
+  EXPECT_FALSE(fires(with("emerald-rapids", one_switch(), false), "relaxed-ordering-off"));
+}
+
+TEST(VerdictOrdering, RelaxedOrderingBreaksOldNccl) {
+  const gdr::Verdict old =
+      judge(HostText{.devices = one_switch("", R"(, "relaxed_ordering": true)")}, {{"nccl_version", "2.7.8"}});
+  EXPECT_EQ(finding(old, "relaxed-ordering-unsafe").severity, Severity::warning);
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch("", R"(, "relaxed_ordering": true)")}, {{"nccl_version", "2.8"}}),
+                     "relaxed-ordering-unsafe"));
+}
+
+TEST(VerdictNetwork, LossyRoceAndGidVersion) {
+  const auto with = [](const std::string& nic) { return judge(HostText{.devices = one_switch("", nic)}); };
+  const std::string ethernet = R"(, "link_layer": "ethernet")";
+  EXPECT_EQ(finding(with(ethernet + R"(, "lossless": false)"), "roce-lossy").severity, Severity::warning);
+  EXPECT_FALSE(fires(with(ethernet + R"(, "lossless": true)"), "roce-lossy"));
+  EXPECT_FALSE(fires(with(ethernet), "roce-lossy"));
+  EXPECT_EQ(finding(with(ethernet + R"(, "gid_type": 1)"), "gid-not-rocev2").severity, Severity::warning);
+  EXPECT_FALSE(fires(with(ethernet + R"(, "gid_type": 2)"), "gid-not-rocev2"));
+}
+
+TEST(VerdictNccl, TheLevelThatAWayNeeds) {
+  const gdr::Verdict far = judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")});
+  const gdr::Finding f = finding(far, "gdr-level-too-low");
+  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_EQ(f.message,
+            "NCCL calls this way PHB and with its default level PXB stages through host memory instead of using GPUDirect RDMA.");
+  EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=PHB and compare the bandwidth.");
+  EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "gdr-level-too-low"));
+  for (const char* enough : {"PHB", "SYS", "3", "5"})
+    EXPECT_FALSE(fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", enough}}),
+                       "gdr-level-too-low"))
+        << enough;
+  for (const char* low : {"PIX", "PXB", "2", "0"})
+    EXPECT_TRUE(
+        fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", low}}), "gdr-level-too-low"))
+        << low;
+  EXPECT_TRUE(fires(judge(HostText{.devices = one_switch()}, {{"nccl_net_gdr_level", "LOC"}}), "gdr-level-too-low"));
+}
+
+TEST(VerdictNccl, ForcingASlowWayMayNotHelp) {
+  const gdr::Finding f = finding(judge(HostText{.devices = apart("hb1")}), "gdr-level-too-low");
+  EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=SYS; it may not help, since the CPU forwards peer traffic slowly.");
+}
+
+TEST(VerdictNccl, GraceHopperCountsAsNearFromTwoTwentySeven) {
+  const HostText host{.cpu = "grace",
+                      .devices = apart("hb0", "gh200", "connectx-7"),
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 10, "model": "nvlink-c2c"}])"};
+  EXPECT_TRUE(fires(judge(host, {{"nccl_version", "2.25.1"}}), "gdr-level-too-low"));
+  EXPECT_FALSE(fires(judge(host, {{"nccl_version", "2.27.3"}}), "gdr-level-too-low"));
+}
+
+TEST(VerdictSharing, PairsInUseThatShareAnUplink) {
+  std::string devices = R"({"name": "sw0", "kind": "switch", "model": "pex88096", "under": "hb0", "link": "gen4x16", "acs": []})";
+  for (int i = 0; i < 2; ++i)
+    devices +=
+        fmt::format(R"(, {{"name": "sw{1}", "kind": "switch", "model": "pex88096", "under": "sw0", "link": "gen4x16", "acs": []}},
+      {{"name": "gpu{0}", "kind": "gpu", "model": "a100-pcie-40gb", "under": "sw{1}", "link": "gen4x16", "acs": []}},
+      {{"name": "nic{0}", "kind": "nic", "model": "connectx-6-hdr", "under": "sw{1}", "link": "gen4x16", "acs": []}})",
+                    i, i + 1);
+  EXPECT_FALSE(fires(judge(HostText{.devices = devices}), "uplink-shared"));
+  const gdr::Verdict redirected = judge(HostText{.devices = devices}, {{"acs", "on"}});
+  const gdr::Finding f = finding(redirected, "uplink-shared");
+  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_EQ(f.where, "h0/sw0");
+  EXPECT_EQ(f.message,
+            "2 GPU-NIC pairs in use share this switch's gen4x16 uplink of 27.2 GB/s; together they could carry 50.0 GB/s.");
+}
+
+TEST(VerdictBandwidth, WritesAreBoundByTheLinksPayload) {
+  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()});
+  // 16 GT/s x 16 lanes x 128/130 / 8 bit, less 5.5 % for DLLPs; 256 B of payload in TLPs of 256 + 16 + 8 B
+  const double expected = 16e9 * 16 * 128 / 130 / 8 * (1 - 0.055) * 256 / (256 + 16 + 8);
+  const double actual = pair(verdict, "h0/gpu0", "h0/nic0").bandwidth.write->bytes_per_second;
+  EXPECT_NEAR(actual / expected, 1, 1e-9) << fmt::format("expected {} B/s, actual {} B/s", expected, actual);
+}
+
+TEST(VerdictBandwidth, WritesInStrictOrderAreBoundByTheCpu) {
+  const HostText host{.cpu = "emerald-rapids", .devices = apart("hb0", "h100-pcie", "connectx-7")};
+  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "false"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0")
+                       .bandwidth.write->gigabytes_per_second(),
+                   16);
+  EXPECT_DOUBLE_EQ(pair(judge(host, {{"h0/nic0.relaxed_ordering", "true"}, {"link", "gen5x16"}}), "h0/gpu0", "h0/nic0")
+                       .bandwidth.write->gigabytes_per_second(),
+                   42);
+}
+
+TEST(VerdictBandwidth, ThePluggedInFigureIsUsed) {
+  const gdr::Topology topology =
+      gdr::read_topology(gdr::json::parse(verdict_test::document(HostText{.devices = one_switch()}), "t"), "t", ".");
+  int asked = 0;
+  const gdr::Verdict verdict =
+      gdr::judge(gdr::Graph(topology), verdict_test::models(),
+                 [&](const gdr::Graph& graph, const gdr::ModelLibrary&, gdr::DeviceId from, gdr::DeviceId to) {
+                   ++asked;
+                   EXPECT_EQ(label(graph.topology(), from), "h0/nic0");
+                   EXPECT_EQ(label(graph.topology(), to), "h0/gpu0");
+                   return gdr::PairBandwidth{gdr::Bandwidth{1e9}, gdr::Bandwidth{2e9}};
+                 });
+  EXPECT_EQ(asked, 1);
+  EXPECT_DOUBLE_EQ(verdict.pairs[0].bandwidth.write->gigabytes_per_second(), 2);
+}
+
+}  // namespace
