@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
     const gdr::Topology topology = gdr::load_topology(argv[1]);
     const auto gpus = gdr::devices_of_kind(topology, gdr::DeviceKind::gpu);
     const auto nics = gdr::devices_of_kind(topology, gdr::DeviceKind::nic);
-    std::printf("%s: %zu GPUs, %zu NICs; models in %s\n", topology.name.c_str(), gpus.size(), nics.size(), gdr::data_folder().c_str());
+    std::printf("%s: %zu GPUs, %zu NICs; models in %s\n", topology.name.c_str(), gpus.size(), nics.size(),
+                gdr::data_folder().c_str());
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "consumer: %s\n", error.what());

@@ -47,15 +47,15 @@ int report(std::string text, int code) {
 int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report(fmt::format("standard output: cannot write to it: {}", std::strerror(errno != 0 ? errno : EIO)), exit_input_error);
+  return report(fmt::format("standard output: cannot write to it: {}", std::strerror(errno != 0 ? errno : EIO)),
+                exit_input_error);
 }
 
 void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_show(app, context);
   gdr::cli::add_check(app, context);
   gdr::cli::add_predict(app, context);
-  // INTEGRATOR: enable when src/cli/explain.cpp is there, then remove this line.
-  // gdr::cli::add_explain(app, context);
+  gdr::cli::add_explain(app, context);
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
 }

@@ -21,13 +21,20 @@ std::string quoted(std::string_view text) {
 
 std::string_view colour(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::gpu: return "palegreen";
-    case DeviceKind::nic: return "lightskyblue";
-    case DeviceKind::nvme: return "khaki";
-    case DeviceKind::pci_switch: return "lightgrey";
-    case DeviceKind::nvswitch: return "mediumaquamarine";
-    case DeviceKind::host_bridge: return "gainsboro";
-    case DeviceKind::other: break;
+    case DeviceKind::gpu:
+      return "palegreen";
+    case DeviceKind::nic:
+      return "lightskyblue";
+    case DeviceKind::nvme:
+      return "khaki";
+    case DeviceKind::pci_switch:
+      return "lightgrey";
+    case DeviceKind::nvswitch:
+      return "mediumaquamarine";
+    case DeviceKind::host_bridge:
+      return "gainsboro";
+    case DeviceKind::other:
+      break;
   }
   return "white";
 }
@@ -40,7 +47,8 @@ class Drawing {
     out_ += fmt::format("  subgraph {} {{\n    label={}; style=rounded;\n", quoted("cluster " + host_.name), quoted(title));
     for (const Socket& socket : host_.sockets) {
       const std::string label = socket.model.empty() ? socket.name : socket.name + "  " + socket.model;
-      out_ += fmt::format("    subgraph {} {{\n      label={}; style=filled; fillcolor=white;\n", quoted("cluster " + id(socket.name)), quoted(label));
+      out_ += fmt::format("    subgraph {} {{\n      label={}; style=filled; fillcolor=white;\n",
+                          quoted("cluster " + id(socket.name)), quoted(label));
       for (const NumaNode& numa : host_.numa_nodes)
         if (numa.socket == socket.name) draw_numa(numa);
       out_ += "    }\n";
@@ -78,7 +86,8 @@ class Drawing {
   void draw_nvlinks() {
     std::string lines;
     for (const std::string& line : nvlink_lines(host_)) lines += "NVLink " + line + "\\l";
-    if (!lines.empty()) out_ += fmt::format("    {} [label=\"{}\", shape=note, fillcolor=honeydew];\n", quoted(id("NVLinks of all")), lines);
+    if (!lines.empty())
+      out_ += fmt::format("    {} [label=\"{}\", shape=note, fillcolor=honeydew];\n", quoted(id("NVLinks of all")), lines);
   }
 
   const Host& host_;
@@ -88,16 +97,20 @@ class Drawing {
 }  // namespace
 
 std::string show_dot(const Topology& topology) {
-  std::string out = fmt::format("graph {} {{\n  label={}; labelloc=t; fontname=\"sans-serif\"; nodesep=0.15; ranksep=0.6; ordering=out;\n", quoted(topology.name),
-                                quoted(topology.name));
-  out += "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=11];\n  edge [fontname=\"sans-serif\", fontsize=9];\n";
-  if (topology.fabric) out += fmt::format("  fabric [label={}, shape=ellipse, fillcolor=white];\n", quoted("fabric " + topology.fabric->model));
+  std::string out =
+      fmt::format("graph {} {{\n  label={}; labelloc=t; fontname=\"sans-serif\"; nodesep=0.15; ranksep=0.6; ordering=out;\n",
+                  quoted(topology.name), quoted(topology.name));
+  out +=
+      "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=11];\n  edge [fontname=\"sans-serif\", fontsize=9];\n";
+  if (topology.fabric)
+    out += fmt::format("  fabric [label={}, shape=ellipse, fillcolor=white];\n", quoted("fabric " + topology.fabric->model));
   for (const auto& group : equal_hosts(topology)) {
     const Host& host = topology.hosts[group.front()];
     out += Drawing(host).draw(host_names(topology, group) + (group.size() > 1 ? ": the same" : ""));
     if (!topology.fabric) continue;
     for (const Device& device : host.devices)
-      if (device.kind == DeviceKind::nic) out += fmt::format("  {} -- fabric [color=steelblue, minlen=2];\n", quoted(host.name + "/" + device.name));
+      if (device.kind == DeviceKind::nic)
+        out += fmt::format("  {} -- fabric [color=steelblue, minlen=2];\n", quoted(host.name + "/" + device.name));
   }
   return out + "}\n";
 }

@@ -14,9 +14,9 @@ constexpr std::size_t line_width = 80;
 /// One line of the tree before its columns are aligned.
 struct Row {
   std::size_t indent = 0;
-  std::string label;               ///< name and model
+  std::string label;                   ///< name and model
   std::array<std::string, 3> columns;  ///< link, address, ACS
-  std::string extra;               ///< settings that differ from what the model says
+  std::string extra;                   ///< settings that differ from what the model says
 };
 
 std::string yes_no(bool fact) { return fact ? "yes" : "no"; }

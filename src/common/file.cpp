@@ -47,7 +47,8 @@ void write_file(const std::string& path, std::string_view content) {
   std::error_code error;
   const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
   // A link stays a link: what it points to is replaced.
-  const std::string real = std::filesystem::is_symlink(path, error) ? std::filesystem::weakly_canonical(path, error).string() : path;
+  const std::string real =
+      std::filesystem::is_symlink(path, error) ? std::filesystem::weakly_canonical(path, error).string() : path;
   const std::string target = special ? path : real + ".part";
   errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);

@@ -36,7 +36,8 @@ class Builder {
   }
   bool number_float(number_float_t d, const string_t& text) {
     // nlohmann makes a floating-point number of an integer beyond 64 bits.
-    if (text.find_first_of(".eE") == string_t::npos) return fail_here(fmt::format("the integer {} is too large", printable(text)));
+    if (text.find_first_of(".eE") == string_t::npos)
+      return fail_here(fmt::format("the integer {} is too large", printable(text)));
     return add(Value(static_cast<double>(d)));
   }
   bool string(string_t& s) { return add(Value(std::move(s))); }

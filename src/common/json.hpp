@@ -20,17 +20,17 @@ class Value {
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object>;
 
   Value() = default;
-  Value(std::nullptr_t) {}                                       // NOLINT(google-explicit-constructor): a JSON literal
-  Value(bool b) : storage_(b) {}                                 // NOLINT(google-explicit-constructor)
-  Value(int i) : storage_(std::int64_t{i}) {}                    // NOLINT(google-explicit-constructor)
-  Value(std::int64_t i) : storage_(i) {}                         // NOLINT(google-explicit-constructor)
+  Value(std::nullptr_t) {}                                            // NOLINT(google-explicit-constructor): a JSON literal
+  Value(bool b) : storage_(b) {}                                      // NOLINT(google-explicit-constructor)
+  Value(int i) : storage_(std::int64_t{i}) {}                         // NOLINT(google-explicit-constructor)
+  Value(std::int64_t i) : storage_(i) {}                              // NOLINT(google-explicit-constructor)
   Value(std::uint64_t i) : storage_(static_cast<std::int64_t>(i)) {}  // NOLINT(google-explicit-constructor)
-  Value(double d) : storage_(d) {}                               // NOLINT(google-explicit-constructor)
-  Value(std::string s) : storage_(std::move(s)) {}               // NOLINT(google-explicit-constructor)
-  Value(std::string_view s) : storage_(std::string(s)) {}        // NOLINT(google-explicit-constructor)
-  Value(const char* s) : storage_(std::string(s)) {}             // NOLINT(google-explicit-constructor)
-  Value(Array a) : storage_(std::move(a)) {}                     // NOLINT(google-explicit-constructor)
-  Value(Object o) : storage_(std::move(o)) {}                    // NOLINT(google-explicit-constructor)
+  Value(double d) : storage_(d) {}                                    // NOLINT(google-explicit-constructor)
+  Value(std::string s) : storage_(std::move(s)) {}                    // NOLINT(google-explicit-constructor)
+  Value(std::string_view s) : storage_(std::string(s)) {}             // NOLINT(google-explicit-constructor)
+  Value(const char* s) : storage_(std::string(s)) {}                  // NOLINT(google-explicit-constructor)
+  Value(Array a) : storage_(std::move(a)) {}                          // NOLINT(google-explicit-constructor)
+  Value(Object o) : storage_(std::move(o)) {}                         // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const Storage& storage() const { return storage_; }
   template <typename T>

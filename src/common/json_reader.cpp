@@ -104,8 +104,7 @@ Node ObjectReader::required(std::string_view name) {
 
 std::optional<Node> ObjectReader::optional(std::string_view name) {
   known_.emplace_back(name);
-  if (const Value* value = node_.value().find(name))
-    return Node(*value, node_.file(), fmt::format("{}/{}", node_.path(), name));
+  if (const Value* value = node_.value().find(name)) return Node(*value, node_.file(), fmt::format("{}/{}", node_.path(), name));
   return std::nullopt;
 }
 

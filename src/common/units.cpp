@@ -49,7 +49,8 @@ struct Dimension {
 };
 
 constexpr Dimension bytes_dimension{"an amount of data", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)"};
-constexpr Dimension bandwidth_dimension{"a bandwidth", "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s (or bits: Mb/s, Gb/s, Tb/s)"};
+constexpr Dimension bandwidth_dimension{"a bandwidth",
+                                        "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s (or bits: Mb/s, Gb/s, Tb/s)"};
 constexpr Dimension duration_dimension{"a time", "ps, ns, us, ms, s, min, h, d"};
 
 [[noreturn]] void fail(std::string_view text, const Dimension& dimension, std::string_view problem) {
@@ -140,9 +141,7 @@ Bytes parse_bytes(std::string_view text) {
   return {static_cast<std::uint64_t>(value)};
 }
 
-Bandwidth parse_bandwidth(std::string_view text) {
-  return {parse_number_with_unit(text, bandwidth_dimension, rate_factor_of)};
-}
+Bandwidth parse_bandwidth(std::string_view text) { return {parse_number_with_unit(text, bandwidth_dimension, rate_factor_of)}; }
 
 Duration parse_duration(std::string_view text) {
   return {parse_number_with_unit(text, duration_dimension, [](std::string_view name) { return factor_of(time_units, name); })};
@@ -159,9 +158,7 @@ std::string to_string(Bytes value) {
   return fmt::format("{}B", value.count);
 }
 
-std::string to_string(Bandwidth value) {
-  return shortest(value.bytes_per_second, std::span(byte_units).first(5), "/s");
-}
+std::string to_string(Bandwidth value) { return shortest(value.bytes_per_second, std::span(byte_units).first(5), "/s"); }
 
 std::string to_string(Duration value) { return shortest(value.seconds, std::span(time_units).first(5), ""); }
 

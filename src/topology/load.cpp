@@ -38,7 +38,8 @@ Bytes read_power_of_two(const Node& node, std::uint64_t low, std::uint64_t high)
 
 std::string read_hex_pair(const Node& node) {
   const std::string text = node.string();
-  if (!is_pci_id(text)) node.fail(fmt::format("\"{}\"", printable(text, 40)), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
+  if (!is_pci_id(text))
+    node.fail(fmt::format("\"{}\"", printable(text, 40)), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
   return text;
 }
 
@@ -53,7 +54,9 @@ std::string read_address(const Node& node) {
     else if (i == domain + 6) good = text[i] == '.';
     else good = hex(text[i]);
   }
-  if (!good) node.fail(fmt::format("\"{}\"", printable(text, 40)), "domain:bus:device.function in lower-case hexadecimal, as in \"0000:3b:00.0\"");
+  if (!good)
+    node.fail(fmt::format("\"{}\"", printable(text, 40)),
+              "domain:bus:device.function in lower-case hexadecimal, as in \"0000:3b:00.0\"");
   return text;
 }
 
@@ -115,7 +118,8 @@ Device read_device(const Node& node) {
   if (const auto n = object.optional("nccl")) device.nccl = read_nccl(*n);
   object.finish();
   if (device.link && device.link_capability && common_link(*device.link, *device.link_capability) != *device.link)
-    node.fail(fmt::format("\"link\" {} exceeds \"link_capability\" {}", to_string(*device.link), to_string(*device.link_capability)));
+    node.fail(
+        fmt::format("\"link\" {} exceeds \"link_capability\" {}", to_string(*device.link), to_string(*device.link_capability)));
   return device;
 }
 
@@ -126,7 +130,8 @@ Software read_software(const Node& node) {
     const auto n = object.optional(name);
     if (!n) return {};
     const std::string text = n->string();
-    if (text.empty() || text[0] < '0' || text[0] > '9') n->fail(fmt::format("\"{}\"", printable(text, 40)), "a version such as \"5.15\"");
+    if (text.empty() || text[0] < '0' || text[0] > '9')
+      n->fail(fmt::format("\"{}\"", printable(text, 40)), "a version such as \"5.15\"");
     return text;
   };
   software.kernel = version("kernel");
@@ -175,7 +180,8 @@ void check_tree(const Host& host, const std::vector<Node>& nodes) {
     const Device& device = host.devices[i];
     const Node under = *ObjectReader(nodes[i]).optional("under");
     if (std::find(parents.begin(), parents.end(), device.under) == parents.end())
-      under.fail(fmt::format("\"{}\"", device.under), fmt::format("a NUMA node, host bridge or switch of this host: {}", fmt::join(parents, ", ")));
+      under.fail(fmt::format("\"{}\"", device.under),
+                 fmt::format("a NUMA node, host bridge or switch of this host: {}", fmt::join(parents, ", ")));
     if (device.kind == DeviceKind::host_bridge && !numa_index(host, device.under))
       under.fail(fmt::format("\"{}\"", device.under), "a NUMA node, since a host bridge belongs to one");
     std::size_t steps = 0;
@@ -202,7 +208,9 @@ void check_nvlinks(const Host& host, const std::vector<Node>& nodes) {
     if (link.to.empty() || numa_index(host, link.to)) continue;
     const auto to = device_index(host, link.to);
     const bool good = to && (host.devices[*to].kind == DeviceKind::gpu || host.devices[*to].kind == DeviceKind::nvswitch);
-    if (!good) ObjectReader(nodes[i]).required("to").fail(fmt::format("\"{}\"", link.to), "a GPU, an NVSwitch or a NUMA node of this host");
+    if (!good)
+      ObjectReader(nodes[i]).required("to").fail(fmt::format("\"{}\"", link.to),
+                                                 "a GPU, an NVSwitch or a NUMA node of this host");
   }
 }
 
@@ -231,7 +239,8 @@ Host read_host(const Node& node) {
     if (const auto n = numa.optional("nccl")) added.nccl = read_nccl(*n);
     numa.finish();
     names.add(added.name, item);
-    if (!socket_index(host, added.socket)) socket.fail(fmt::format("\"{}\"", added.socket), "the name of one of this host's sockets");
+    if (!socket_index(host, added.socket))
+      socket.fail(fmt::format("\"{}\"", added.socket), "the name of one of this host's sockets");
   }
   if (host.numa_nodes.empty()) node.fail("\"numa_nodes\" is empty; a host has at least one");
   const Node device_list = object.required("devices");
@@ -279,7 +288,8 @@ json::Value read_server(const Node& server, const std::filesystem::path& path) {
   const auto* list = hosts != nullptr ? hosts->as<json::Array>() : nullptr;
   if (list == nullptr || list->size() != 1) server.fail(fmt::format("{} must have exactly one host", path.string()));
   json::Value host = list->front();
-  if (host.find("server") != nullptr) server.fail(fmt::format("{} refers to a server itself; only one level is allowed", path.string()));
+  if (host.find("server") != nullptr)
+    server.fail(fmt::format("{} refers to a server itself; only one level is allowed", path.string()));
   (void)read_topology(std::move(file), path.string(), "");
   return host;
 }

@@ -46,7 +46,8 @@ class ParameterReader {
   template <typename T>
   static T read_value(const json::Node& node, const char* name) {
     T value = read_quantity<T>(node);
-    if (const std::string allowed = allowed_instead(name, value); !allowed.empty()) node.fail(json::describe(node.value()), allowed);
+    if (const std::string allowed = allowed_instead(name, value); !allowed.empty())
+      node.fail(json::describe(node.value()), allowed);
     return value;
   }
 
@@ -86,7 +87,8 @@ std::vector<std::string> read_pci_ids(const json::Node& list) {
   std::vector<std::string> ids;
   for (const json::Node& node : list.array()) {
     ids.push_back(node.string());
-    if (!is_pci_id(ids.back())) node.fail(json::describe(node.value()), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
+    if (!is_pci_id(ids.back()))
+      node.fail(json::describe(node.value()), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
   }
   return ids;
 }
@@ -111,7 +113,8 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
 
 template <typename Model>
 void read_kind_members(json::ObjectReader& object, Model& model) {
-  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel> && !std::is_same_v<Model, PcieModel>;
+  constexpr bool has_pcie =
+      !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel> && !std::is_same_v<Model, PcieModel>;
   if constexpr (has_pcie) {
     const json::Node node = object.required("pcie");
     try {
@@ -129,7 +132,8 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   object.expect_format();
   Model model;
   const json::Node kind_node = object.required("kind");
-  if (kind_node.string() != kind) kind_node.fail(fmt::format("\"{}\"", kind_node.string()), fmt::format("\"{}\", as the folder says", kind));
+  if (kind_node.string() != kind)
+    kind_node.fail(fmt::format("\"{}\"", kind_node.string()), fmt::format("\"{}\", as the folder says", kind));
   const json::Node name_node = object.required("name");
   model.header.name = name_node.name();
   if (model.header.name != name)
@@ -191,16 +195,21 @@ const Model& look_up(const ModelLibrary& library, Models<Model>& models, const s
   if (const auto found = models.find(name); found != models.end()) return found->second;
   const auto names = library.names(kind);
   if (std::find(names.begin(), names.end(), name) == names.end())
-    throw InputError(fmt::format("no {} model \"{}\" in {}/{}; there are: {}", kind, name, library.folder(), kind, fmt::join(names, ", ")));
+    throw InputError(
+        fmt::format("no {} model \"{}\" in {}/{}; there are: {}", kind, name, library.folder(), kind, fmt::join(names, ", ")));
   const std::string path = fmt::format("{}/{}/{}.json", library.folder(), kind, name);
   return models.emplace(name, read_model<Model>(path, kind, name)).first->second;
 }
 
 }  // namespace
 
-const PcieModel& ModelLibrary::pcie(int generation) const { return look_up(*this, cache_->pcie, "pcie", fmt::format("gen{}", generation)); }
+const PcieModel& ModelLibrary::pcie(int generation) const {
+  return look_up(*this, cache_->pcie, "pcie", fmt::format("gen{}", generation));
+}
 const CpuModel& ModelLibrary::cpu(const std::string& name) const { return look_up(*this, cache_->cpu, "cpu", name); }
-const SwitchModel& ModelLibrary::pci_switch(const std::string& name) const { return look_up(*this, cache_->pci_switch, "switch", name); }
+const SwitchModel& ModelLibrary::pci_switch(const std::string& name) const {
+  return look_up(*this, cache_->pci_switch, "switch", name);
+}
 const GpuModel& ModelLibrary::gpu(const std::string& name) const { return look_up(*this, cache_->gpu, "gpu", name); }
 const NicModel& ModelLibrary::nic(const std::string& name) const { return look_up(*this, cache_->nic, "nic", name); }
 const NvmeModel& ModelLibrary::nvme(const std::string& name) const { return look_up(*this, cache_->nvme, "nvme", name); }
@@ -225,14 +234,16 @@ std::string data_folder() {
   };
   if (const char* chosen = std::getenv("GDR_DATA_DIR"); chosen != nullptr && *chosen != '\0') {
     if (!holds_models(chosen))
-      throw InputError(fmt::format("GDR_DATA_DIR={} holds no folder models/; set it to the folder that has models/ and topologies/", chosen));
+      throw InputError(
+          fmt::format("GDR_DATA_DIR={} holds no folder models/; set it to the folder that has models/ and topologies/", chosen));
     return chosen;
   }
   const std::array<std::string, 3> folders{data_beside_program(), GDR_SOURCE_DATA_DIR, GDR_INSTALL_DATA_DIR};
   for (const std::string& folder : folders)
     if (holds_models(folder)) return folder;
-  throw InputError(fmt::format("the model files are in none of {}; set GDR_DATA_DIR to the folder that has models/ and topologies/",
-                               fmt::join(folders, ", ")));
+  throw InputError(
+      fmt::format("the model files are in none of {}; set GDR_DATA_DIR to the folder that has models/ and topologies/",
+                  fmt::join(folders, ", ")));
 }
 
 }  // namespace gdr

@@ -21,8 +21,9 @@ const std::array<Words, 4> word_parameters{{{"p2p_forwarding", {"all", "socket",
                                             {"link_layer", {"infiniband", "ethernet"}}}};
 
 // Code divides by these, or a component without any would be none.
-constexpr std::array<std::string_view, 10> positive_counts{"memory_channels", "cores",      "ports",     "copy_engines",
-                                                          "read_iops",       "write_iops", "generation", "transfer_rate_mtps", "code_payload", "code_line"};
+constexpr std::array<std::string_view, 10> positive_counts{"memory_channels", "cores",      "ports",      "copy_engines",
+                                                           "read_iops",       "write_iops", "generation", "transfer_rate_mtps",
+                                                           "code_payload",    "code_line"};
 
 template <typename List>
 bool contains(const List& list, std::string_view text) {
@@ -44,7 +45,9 @@ std::string allowed_instead(std::string_view parameter, Bytes value) {
   return value.count == 0 && parameter != "inline_threshold" && parameter != "tlp_framing" ? "more than 0" : "";
 }
 
-std::string allowed_instead(std::string_view /*parameter*/, Bandwidth value) { return value.bytes_per_second == 0 ? "more than 0" : ""; }
+std::string allowed_instead(std::string_view /*parameter*/, Bandwidth value) {
+  return value.bytes_per_second == 0 ? "more than 0" : "";
+}
 
 std::string allowed_instead(std::string_view /*parameter*/, Duration /*value*/) { return {}; }
 
@@ -57,10 +60,12 @@ std::string allowed_instead(std::string_view /*parameter*/, bool /*value*/) { re
 
 std::string allowed_instead(std::string_view parameter, const std::string& value) {
   for (const Words& words : word_parameters)
-    if (words.parameter == parameter) return contains(words.allowed, value) ? "" : fmt::format("{}", fmt::join(words.allowed, ", "));
+    if (words.parameter == parameter)
+      return contains(words.allowed, value) ? "" : fmt::format("{}", fmt::join(words.allowed, ", "));
   if (parameter == "memory_transfer_rate") {
     const auto dash = value.find('-');
-    const bool good = dash != std::string::npos && value.substr(0, dash).find("DDR") != std::string::npos && is_digits(value.substr(dash + 1));
+    const bool good =
+        dash != std::string::npos && value.substr(0, dash).find("DDR") != std::string::npos && is_digits(value.substr(dash + 1));
     return good ? "" : "a speed grade such as DDR4-3200 or LPDDR5X-8533";
   }
   return value.empty() ? "a text" : "";

@@ -19,8 +19,9 @@ constexpr std::array<double, 6> rates{2.5, 5, 8, 16, 32, 64};
 
 PcieLink parse_pcie_link(std::string_view text) {
   const auto refuse = [&]() -> void {
-    throw InputError(fmt::format("\"{}\" is not a PCIe link; write gen1 to gen6, x and one of 1, 2, 4, 8, 12, 16, 32 lanes, as in \"gen4x16\"",
-                                 printable(text, 40)));
+    throw InputError(
+        fmt::format("\"{}\" is not a PCIe link; write gen1 to gen6, x and one of 1, 2, 4, 8, 12, 16, 32 lanes, as in \"gen4x16\"",
+                    printable(text, 40)));
   };
   PcieLink link;
   const char* const end = text.data() + text.size();

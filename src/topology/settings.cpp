@@ -12,10 +12,11 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 7> software_fields{
-    "kernel", "iommu", "nvidia_peermem", "open_kernel_modules", "cuda", "nccl_version", "nccl_net_gdr_level"};
+constexpr std::array<std::string_view, 7> software_fields{"kernel", "iommu",        "nvidia_peermem",    "open_kernel_modules",
+                                                          "cuda",   "nccl_version", "nccl_net_gdr_level"};
 constexpr std::array<std::string_view, 1> host_fields{"virtual_machine"};
-constexpr std::array<std::string_view, 6> port_fields{"link", "link_capability", "acs", "max_payload", "max_read_request", "relaxed_ordering"};
+constexpr std::array<std::string_view, 6> port_fields{"link",        "link_capability",  "acs",
+                                                      "max_payload", "max_read_request", "relaxed_ordering"};
 constexpr std::array<std::string_view, 3> fabric_fields{"model", "mtu", "switches"};
 constexpr std::array<std::string_view, 2> staging_fields{"chunk", "depth"};
 
@@ -96,9 +97,11 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 }
 
 [[noreturn]] void refuse(const Setting& setting, std::string_view why) {
-  throw InputError(fmt::format(
-      "--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or FIELD=VALUE with one of {}, {}",
-      printable(setting.key), printable(setting.value), printable(why, 200), fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
+  throw InputError(
+      fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or "
+                  "FIELD=VALUE with one of {}, {}",
+                  printable(setting.key), printable(setting.value), printable(why, 200), fmt::join(software_fields, ", "),
+                  fmt::join(port_fields, ", ")));
 }
 
 }  // namespace
@@ -115,7 +118,8 @@ void apply_setting(json::Value& document, const Setting& setting) {
   const std::string field = dot == std::string::npos ? setting.key : setting.key.substr(dot + 1);
   const json::Value value = value_of(field, setting.value);
   if (dot == std::string::npos) {
-    if (!set_everywhere(document, field, value)) refuse(setting, fmt::format("\"{}\" is no field of all hosts or devices", field));
+    if (!set_everywhere(document, field, value))
+      refuse(setting, fmt::format("\"{}\" is no field of all hosts or devices", field));
     return;
   }
   const std::string target = setting.key.substr(0, dot);

@@ -56,15 +56,19 @@ DeviceId find_device(const Topology& topology, std::string_view text) {
   if (slash != std::string_view::npos) {
     const auto host = index_of(topology.hosts, text.substr(0, slash));
     if (!host)
-      throw InputError(fmt::format("{}: {} has no host \"{}\"; it has: {}", text, topology.name, text.substr(0, slash), names_of(topology.hosts)));
+      throw InputError(fmt::format("{}: {} has no host \"{}\"; it has: {}", text, topology.name, text.substr(0, slash),
+                                   names_of(topology.hosts)));
     id.host = *host;
     device = text.substr(slash + 1);
   } else if (topology.hosts.size() != 1) {
-    throw InputError(fmt::format("{}: {} has several hosts; write HOST/DEVICE with one of the hosts {}", text, topology.name, names_of(topology.hosts)));
+    throw InputError(fmt::format("{}: {} has several hosts; write HOST/DEVICE with one of the hosts {}", text, topology.name,
+                                 names_of(topology.hosts)));
   }
   const Host& host = topology.hosts.at(id.host);
   const auto index = device_index(host, device);
-  if (!index) throw InputError(fmt::format("{}: host {} has no device \"{}\"; it has: {}", text, host.name, device, names_of(host.devices)));
+  if (!index)
+    throw InputError(
+        fmt::format("{}: host {} has no device \"{}\"; it has: {}", text, host.name, device, names_of(host.devices)));
   id.device = *index;
   return id;
 }

@@ -19,7 +19,8 @@ const std::string& folder() {
     const bool shm = std::filesystem::is_directory("/dev/shm");
     std::string name = (shm ? std::string("/dev/shm") : std::filesystem::temp_directory_path().string()) + "/gdr-fuzz-XXXXXX";
     gdr::check(mkdtemp(name.data()) != nullptr, "no temporary folder");
-    for (const char* kind : {"cpu", "switch", "gpu", "nic", "nvme", "nvlink", "fabric"}) std::filesystem::create_directory(name + "/" + kind);
+    for (const char* kind : {"cpu", "switch", "gpu", "nic", "nvme", "nvlink", "fabric"})
+      std::filesystem::create_directory(name + "/" + kind);
     std::atexit([] { std::filesystem::remove_all(folder()); });
     return name;
   }());

@@ -1,6 +1,8 @@
 // Every file of tests/bad is refused with the one line of NAME.expected. A new case is files, not code:
-//   topology/NAME.json [+ NAME.set: a --set text a line]   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside it
-// Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes the files that are missing; read them before you keep them.
+//   topology/NAME.json [+ NAME.set: a --set text a line]   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside
+//   it
+// Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes the files that are missing; read them before you
+// keep them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

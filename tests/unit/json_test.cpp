@@ -28,25 +28,32 @@ std::string parse_error(std::string_view text) {
 }
 
 TEST(Json, ParsesEveryKind) {
-  const Value value = gdr::json::parse(R"({"n": null, "t": true, "i": -3, "d": 2.5, "e": 1e3, "s": "a\u00e4\n", "a": [1, []], "o": {}})", "f");
-  const Object expected{{"n", nullptr},   {"t", true}, {"i", -3}, {"d", 2.5}, {"e", 1000.0}, {"s", "a\xc3\xa4\n"}, {"a", Array{1, Array{}}},
-                        {"o", Object{}}};
+  const Value value =
+      gdr::json::parse(R"({"n": null, "t": true, "i": -3, "d": 2.5, "e": 1e3, "s": "a\u00e4\n", "a": [1, []], "o": {}})", "f");
+  const Object expected{{"n", nullptr},           {"t", true},    {"i", -3}, {"d", 2.5}, {"e", 1000.0}, {"s", "a\xc3\xa4\n"},
+                        {"a", Array{1, Array{}}}, {"o", Object{}}};
   EXPECT_EQ(value, Value(expected));
   EXPECT_EQ(gdr::json::parse("9223372036854775807", "f"), Value(std::int64_t{9223372036854775807}));
   EXPECT_EQ(gdr::json::parse("-9223372036854775808", "f"), Value(std::numeric_limits<std::int64_t>::min()));
 }
 
 TEST(Json, RefusesAndSaysWhere) {
-  EXPECT_EQ(parse_error(""), "f.json: at line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal");
-  EXPECT_EQ(parse_error("{\"a\": 1, \"b\": 2, \"a\": 3}"), "f.json: at /: the name \"a\" stands twice in one object; it must be unique");
+  EXPECT_EQ(
+      parse_error(""),
+      "f.json: at line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal");
+  EXPECT_EQ(parse_error("{\"a\": 1, \"b\": 2, \"a\": 3}"),
+            "f.json: at /: the name \"a\" stands twice in one object; it must be unique");
   EXPECT_EQ(parse_error("18446744073709551615"), "f.json: at /: the integer 18446744073709551615 is too large");
   EXPECT_EQ(parse_error("9223372036854775808"), "f.json: at /: the integer 9223372036854775808 is too large");
   EXPECT_EQ(parse_error("-99999999999999999999"), "f.json: at /: the integer -99999999999999999999 is too large");
   EXPECT_EQ(parse_error("1e999"), "f.json: number overflow parsing '1e999'");
-  EXPECT_EQ(parse_error("[1] x"), "f.json: at line 1, column 5: syntax error while parsing value - invalid literal; last read: '1] x'; expected end of input");
+  EXPECT_EQ(parse_error("[1] x"),
+            "f.json: at line 1, column 5: syntax error while parsing value - invalid literal; last read: '1] x'; expected end of "
+            "input");
   std::string zeros;
   for (int i = 0; i < 64; ++i) zeros += "/0";
-  EXPECT_EQ(parse_error(R"({"a": [1, {"b": 2, "c": {"d": 1, "d": 2}}]})"), "f.json: at /a/1/c: the name \"d\" stands twice in one object; it must be unique");
+  EXPECT_EQ(parse_error(R"({"a": [1, {"b": 2, "c": {"d": 1, "d": 2}}]})"),
+            "f.json: at /a/1/c: the name \"d\" stands twice in one object; it must be unique");
   EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "no error");
   EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')), "f.json: at " + zeros + ": nested deeper than 64 levels");
   for (const char* text : {"NaN", "[1,]", "{a: 1}", "'a'", "01", "\"\x01\"", "\"\\ud800\"", "/*c*/ 1", "{\"a\" 1}", "\"\xff\""}) {
@@ -57,7 +64,8 @@ TEST(Json, RefusesAndSaysWhere) {
 }
 
 TEST(Json, DumpsWhatItReadsBack) {
-  const char* const text = R"({"s": "\"\\\n\u0007\u00e4", "list": [1, 2.5, 3.0, true, null, {}, []], "long": {"a": "0123456789", "b": "0123456789", "c": "0123456789"}})";
+  const char* const text =
+      R"({"s": "\"\\\n\u0007\u00e4", "list": [1, 2.5, 3.0, true, null, {}, []], "long": {"a": "0123456789", "b": "0123456789", "c": "0123456789"}})";
   const Value value = gdr::json::parse(text, "f");
   for (const int width : {1, 20, 60, 110, 1000}) {
     const std::string dumped = gdr::json::dump(value, width);
@@ -93,15 +101,24 @@ TEST(JsonReader, EveryErrorNamesFilePathFoundAndAllowed) {
   EXPECT_EQ(read_error(R"({"x": 1})", [](const Node& n) { (void)n.string(); }), "f.json: at /x: found 1, allowed: a string");
   EXPECT_EQ(read_error(R"({"x": "a b"})", [](const Node& n) { (void)n.name(); }),
             "f.json: at /x: found \"a b\", allowed: a name of letters, digits, '-', '_' and '.'");
-  EXPECT_EQ(read_error(R"({"x": "yes"})", [](const Node& n) { (void)n.boolean(); }), "f.json: at /x: found \"yes\", allowed: true or false");
-  EXPECT_EQ(read_error(R"({"x": 3.0})", [](const Node& n) { (void)n.integer(1, 4); }), "f.json: at /x: found 3.0, allowed: an integer from 1 to 4");
-  EXPECT_EQ(read_error(R"({"x": 5})", [](const Node& n) { (void)n.integer(1, 4); }), "f.json: at /x: found 5, allowed: an integer from 1 to 4");
-  EXPECT_EQ(read_error(R"({"x": 0})", [](const Node& n) { (void)n.integer(1, 4); }), "f.json: at /x: found 0, allowed: an integer from 1 to 4");
-  EXPECT_EQ(read_error(R"({"x": 4096})", [](const Node& n) { (void)n.bytes(); }), "f.json: at /x: found 4096, allowed: a string with a unit such as \"4KiB\"");
-  EXPECT_EQ(read_error(R"({"x": 25})", [](const Node& n) { (void)n.bandwidth(); }), "f.json: at /x: found 25, allowed: a string with a unit such as \"25GB/s\"");
-  EXPECT_EQ(read_error(R"({"x": []})", [](const Node& n) { (void)n.duration(); }), "f.json: at /x: found an array, allowed: a string with a unit such as \"105ns\"");
-  EXPECT_EQ(read_error(R"({"x": {}})", [](const Node& n) { (void)n.array(); }), "f.json: at /x: found an object, allowed: an array");
-  EXPECT_EQ(read_error(R"({"x": null})", [](const Node& n) { ObjectReader object(n); }), "f.json: at /x: found null, allowed: an object");
+  EXPECT_EQ(read_error(R"({"x": "yes"})", [](const Node& n) { (void)n.boolean(); }),
+            "f.json: at /x: found \"yes\", allowed: true or false");
+  EXPECT_EQ(read_error(R"({"x": 3.0})", [](const Node& n) { (void)n.integer(1, 4); }),
+            "f.json: at /x: found 3.0, allowed: an integer from 1 to 4");
+  EXPECT_EQ(read_error(R"({"x": 5})", [](const Node& n) { (void)n.integer(1, 4); }),
+            "f.json: at /x: found 5, allowed: an integer from 1 to 4");
+  EXPECT_EQ(read_error(R"({"x": 0})", [](const Node& n) { (void)n.integer(1, 4); }),
+            "f.json: at /x: found 0, allowed: an integer from 1 to 4");
+  EXPECT_EQ(read_error(R"({"x": 4096})", [](const Node& n) { (void)n.bytes(); }),
+            "f.json: at /x: found 4096, allowed: a string with a unit such as \"4KiB\"");
+  EXPECT_EQ(read_error(R"({"x": 25})", [](const Node& n) { (void)n.bandwidth(); }),
+            "f.json: at /x: found 25, allowed: a string with a unit such as \"25GB/s\"");
+  EXPECT_EQ(read_error(R"({"x": []})", [](const Node& n) { (void)n.duration(); }),
+            "f.json: at /x: found an array, allowed: a string with a unit such as \"105ns\"");
+  EXPECT_EQ(read_error(R"({"x": {}})", [](const Node& n) { (void)n.array(); }),
+            "f.json: at /x: found an object, allowed: an array");
+  EXPECT_EQ(read_error(R"({"x": null})", [](const Node& n) { ObjectReader object(n); }),
+            "f.json: at /x: found null, allowed: an object");
   EXPECT_EQ(read_error(R"({"x": [1, {"y": "c"}]})",
                        [](const Node& n) {
                          static constexpr std::array<std::string_view, 2> allowed{"a", "b"};
@@ -112,7 +129,8 @@ TEST(JsonReader, EveryErrorNamesFilePathFoundAndAllowed) {
 }
 
 TEST(JsonReader, LimitsAreIncluded) {
-  for (const char* text : {R"({"x": 1})", R"({"x": 4})"}) EXPECT_EQ(read_error(text, [](const Node& n) { (void)n.integer(1, 4); }), "no error");
+  for (const char* text : {R"({"x": 1})", R"({"x": 4})"})
+    EXPECT_EQ(read_error(text, [](const Node& n) { (void)n.integer(1, 4); }), "no error");
   EXPECT_EQ(read_error(R"({"x": 0})", [](const Node& n) { (void)n.bytes(); }), "no error");
 }
 

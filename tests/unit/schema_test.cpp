@@ -49,7 +49,7 @@ const char* const base = R"({
 using Step = std::variant<std::string, std::size_t>;
 
 struct Type {
-  std::string definition;  ///< in the schema; empty: the root
+  std::string definition;   ///< in the schema; empty: the root
   std::vector<Step> place;  ///< in the base document
 };
 

@@ -53,13 +53,15 @@ TEST(Settings, Everywhere) {
 }
 
 TEST(Settings, ErrorsAreTheReadersOrNameTheKey) {
-  EXPECT_EQ(error_of("h0/nic0.max_read_request=4096"),
-            small + ": at /hosts/0/devices/3/max_read_request: \"4096\" is not an amount of data: the unit is missing; write a number and one of "
-                    "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)");
+  EXPECT_EQ(error_of("h0/nic0.max_read_request=4096"), small +
+                                                           ": at /hosts/0/devices/3/max_read_request: \"4096\" is not an amount "
+                                                           "of data: the unit is missing; write a number and one of "
+                                                           "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)");
   EXPECT_EQ(error_of("acs=XX"), small + ": at /hosts/0/devices/1/acs/0: found \"XX\", allowed: SV, TB, RR, CR, UF, EC, DT");
   EXPECT_EQ(error_of("nonsense"), "--set nonsense: write KEY=VALUE, as in h0/nic0.max_read_request=4096B");
   EXPECT_EQ(error_of("=1"), "--set =1: write KEY=VALUE, as in h0/nic0.max_read_request=4096B");
-  EXPECT_TRUE(error_of("speed=1").starts_with("--set speed=1: \"speed\" is no field of all hosts or devices; write HOST/DEVICE.FIELD=VALUE"));
+  EXPECT_TRUE(error_of("speed=1").starts_with(
+      "--set speed=1: \"speed\" is no field of all hosts or devices; write HOST/DEVICE.FIELD=VALUE"));
   EXPECT_TRUE(error_of("h9.iommu=off").starts_with("--set h9.iommu=off: there is no host \"h9\"; write"));
   EXPECT_TRUE(error_of("h0/gpu9.link=gen4x8").starts_with("--set h0/gpu9.link=gen4x8: host h0 has no device \"gpu9\"; write"));
   EXPECT_TRUE(error_of("fabric.speed=1").starts_with("--set fabric.speed=1: fabric has no field \"speed\"; write"));
@@ -67,12 +69,19 @@ TEST(Settings, ErrorsAreTheReadersOrNameTheKey) {
 
 /// A setting is applied before the document is checked: whatever its shape, the answer is an error of the reader.
 TEST(Settings, DocumentsOfTheWrongShape) {
-  const char* const documents[] = {"[]", "3", "{}", R"({"hosts": 1})", R"({"hosts": [null, 3, []]})", R"({"hosts": [{"devices": 3}], "fabric": 3})",
+  const char* const documents[] = {"[]",
+                                   "3",
+                                   "{}",
+                                   R"({"hosts": 1})",
+                                   R"({"hosts": [null, 3, []]})",
+                                   R"({"hosts": [{"devices": 3}], "fabric": 3})",
                                    R"({"hosts": [{"name": "h0", "software": 3, "devices": [null, 3]}]})"};
-  const char* const settings[] = {"acs=on", "iommu=off", "virtual_machine=true", "fabric.mtu=1024B", "h0.iommu=off", ".x=1", "/.x=1", "h0/.x=1", "h0/gpu0.link=x"};
+  const char* const settings[] = {"acs=on", "iommu=off", "virtual_machine=true", "fabric.mtu=1024B", "h0.iommu=off", ".x=1",
+                                  "/.x=1",  "h0/.x=1",   "h0/gpu0.link=x"};
   for (const char* text : documents)
     for (const char* setting : settings)
-      EXPECT_THROW((void)gdr::read_topology(gdr::json::parse(text, "f"), "f", "", {gdr::parse_setting(setting)}), gdr::InputError) << text << " " << setting;
+      EXPECT_THROW((void)gdr::read_topology(gdr::json::parse(text, "f"), "f", "", {gdr::parse_setting(setting)}), gdr::InputError)
+          << text << " " << setting;
 }
 
 }  // namespace

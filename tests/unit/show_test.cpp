@@ -47,7 +47,8 @@ TEST(Show, EqualHostsAreShownOnce) {
 TEST(Show, FitsEightyColumns) {
   gdr::Topology topology = small();
   gdr::Host& host = topology.hosts[0];
-  topology.description = std::string(200, 'x') + " a long word stays whole, but words are not longer than a line " + std::string(60, 'y');
+  topology.description =
+      std::string(200, 'x') + " a long word stays whole, but words are not longer than a line " + std::string(60, 'y');
   for (int i = 1; i < 16; ++i) {
     gdr::Device gpu = host.devices[2];
     gpu.name = "gpu" + std::to_string(i);

@@ -53,7 +53,9 @@ std::string bare_code(const std::string& text) {
     if (end == at) {
       code += text[at++];
     } else {
-      code.append(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at), text.begin() + static_cast<std::ptrdiff_t>(end), '\n')), '\n');
+      code.append(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                                      text.begin() + static_cast<std::ptrdiff_t>(end), '\n')),
+                  '\n');
       at = end;
     }
   }
@@ -75,8 +77,9 @@ std::vector<std::pair<std::size_t, std::size_t>> functions_of(const std::string&
   for (const char c : code) {
     if (c == '\n') ++line;
     if (c == '{') {
-      const bool control = head.starts_with("if") || head.starts_with("for") || head.starts_with("while") || head.starts_with("switch") ||
-                           head.starts_with("else") || head.starts_with("class") || head.starts_with("struct") || head.starts_with("namespace") || head.starts_with("TEST");
+      const bool control = head.starts_with("if") || head.starts_with("for") || head.starts_with("while") ||
+                           head.starts_with("switch") || head.starts_with("else") || head.starts_with("class") ||
+                           head.starts_with("struct") || head.starts_with("namespace") || head.starts_with("TEST");
       open.push_back({!control && head.find(')') != std::string::npos, head_line});
     } else if (c == '}' && !open.empty()) {
       if (open.back().function) functions.emplace_back(open.back().first_line, line - open.back().first_line + 1);
@@ -98,12 +101,14 @@ TEST(Tidy, HeadersSourcesAndFunctionsAreShort) {
     const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
     const std::size_t limit = file.ends_with(".hpp") ? 200 : 500;
     EXPECT_LE(lines, limit) << file << " has " << lines << " lines";
-    for (const auto& [first, count] : functions_of(bare_code(text))) EXPECT_LE(count, 70U) << file << ":" << first << ": a function of " << count << " lines";
+    for (const auto& [first, count] : functions_of(bare_code(text)))
+      EXPECT_LE(count, 70U) << file << ":" << first << ": a function of " << count << " lines";
   }
 }
 
 TEST(Tidy, TheScannerSeesFunctions) {
-  const auto functions = functions_of(bare_code("int f(int a) {\n  // }\n  const char* s = \"}\";\n  if (a) {\n  }\n  return 1'0;\n}\nstruct S {\n  int x;\n};\n"));
+  const auto functions = functions_of(bare_code(
+      "int f(int a) {\n  // }\n  const char* s = \"}\";\n  if (a) {\n  }\n  return 1'0;\n}\nstruct S {\n  int x;\n};\n"));
   EXPECT_EQ(functions, (std::vector<std::pair<std::size_t, std::size_t>>{{1, 7}}));
 }
 

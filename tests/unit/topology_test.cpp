@@ -69,8 +69,10 @@ TEST(Topology, WhatIsAbsentStaysAbsent) {
 
 TEST(Topology, AClusterPutsInItsServers) {
   const std::string folder = std::string(GDR_PROJECT_DIR) + "/tests/data";
-  const char* const text = R"({"format": 1, "name": "c", "hosts": [{"name": "a", "server": "small.json"}, {"name": "b", "server": "small.json"}]})";
-  const gdr::Topology topology = gdr::read_topology(gdr::json::parse(text, "c.json"), "c.json", folder, {gdr::parse_setting("b.iommu=off")});
+  const char* const text =
+      R"({"format": 1, "name": "c", "hosts": [{"name": "a", "server": "small.json"}, {"name": "b", "server": "small.json"}]})";
+  const gdr::Topology topology =
+      gdr::read_topology(gdr::json::parse(text, "c.json"), "c.json", folder, {gdr::parse_setting("b.iommu=off")});
   ASSERT_EQ(topology.hosts.size(), 2U);
   EXPECT_EQ(topology.hosts[1].name, "b");
   EXPECT_FALSE(topology.hosts[0].software.iommu);
@@ -88,7 +90,8 @@ TEST(Topology, FindDeviceNamesWhatThereIs) {
   auto two = one;
   two.hosts.push_back(two.hosts[0]);
   two.hosts[1].name = "h1";
-  EXPECT_EQ(error_of([&] { (void)gdr::find_device(two, "gpu0"); }), "gpu0: all has several hosts; write HOST/DEVICE with one of the hosts h0, h1");
+  EXPECT_EQ(error_of([&] { (void)gdr::find_device(two, "gpu0"); }),
+            "gpu0: all has several hosts; write HOST/DEVICE with one of the hosts h0, h1");
 }
 
 TEST(PcieLink, TextBothWays) {
@@ -97,9 +100,11 @@ TEST(PcieLink, TextBothWays) {
       const PcieLink link{generation, width};
       EXPECT_EQ(gdr::parse_pcie_link(to_string(link)), link);
     }
-  for (const char* text : {"", "gen", "gen4", "gen4x", "gen4x3", "gen0x1", "gen7x16", "gen4 x16", "Gen4x16", "gen4x16 ", "gen4x016x", "gen-4x16", "gen99999999999x1"})
+  for (const char* text : {"", "gen", "gen4", "gen4x", "gen4x3", "gen0x1", "gen7x16", "gen4 x16", "Gen4x16", "gen4x16 ",
+                           "gen4x016x", "gen-4x16", "gen99999999999x1"})
     EXPECT_EQ(error_of([&] { (void)gdr::parse_pcie_link(text); }),
-              "\"" + std::string(text) + "\" is not a PCIe link; write gen1 to gen6, x and one of 1, 2, 4, 8, 12, 16, 32 lanes, as in \"gen4x16\"");
+              "\"" + std::string(text) +
+                  "\" is not a PCIe link; write gen1 to gen6, x and one of 1, 2, 4, 8, 12, 16, 32 lanes, as in \"gen4x16\"");
   EXPECT_EQ(gdr::common_link({5, 8}, {4, 16}), (PcieLink{4, 8}));
   EXPECT_EQ(gdr::gigatransfers_per_lane(1), 2.5);
   EXPECT_EQ(gdr::gigatransfers_per_lane(6), 64);

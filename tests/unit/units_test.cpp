@@ -30,10 +30,22 @@ TEST(Units, Bytes) {
     std::uint64_t count;
   };
   const Case cases[] = {
-      {"0", 0},         {"0B", 0},          {" 64 B ", 64},       {"1.5kB", 1500},
-      {"4KiB", 4096},   {"1.5MiB", 1572864}, {"8b", 1},            {"16Kib", 2048},
-      {"1TB", 1000000000000}, {"2TiB", 2199023255552}, {"1e3B", 1000}, {"-0", 0},
-      {"1KB", 1000},    {"1Gb", 125000000}, {"9007199254740993B", 9007199254740993}, {"9223372036854774784B", 9223372036854774784U},
+      {"0", 0},
+      {"0B", 0},
+      {" 64 B ", 64},
+      {"1.5kB", 1500},
+      {"4KiB", 4096},
+      {"1.5MiB", 1572864},
+      {"8b", 1},
+      {"16Kib", 2048},
+      {"1TB", 1000000000000},
+      {"2TiB", 2199023255552},
+      {"1e3B", 1000},
+      {"-0", 0},
+      {"1KB", 1000},
+      {"1Gb", 125000000},
+      {"9007199254740993B", 9007199254740993},
+      {"9223372036854774784B", 9223372036854774784U},
   };
   for (const Case& c : cases) EXPECT_EQ(gdr::parse_bytes(c.text).count, c.count) << c.text;
 }
@@ -69,10 +81,12 @@ TEST(Units, EveryErrorSaysWhatIsWrongAndWhatIsAllowed) {
   EXPECT_EQ(error_of(gdr::parse_bytes, "9223372036854775808B"),
             "\"9223372036854775808B\" is not an amount of data: the number is out of range; " + bytes);
   EXPECT_EQ(error_of(gdr::parse_bytes, "1\nB"), "\"1\\x0aB\" is not an amount of data: unknown unit \"\\x0aB\"; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bandwidth, "25GB"),
-            "\"25GB\" is not a bandwidth: unknown unit \"GB\"; write a number and one of B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, "
-            "GiB/s (or bits: Mb/s, Gb/s, Tb/s)");
-  EXPECT_EQ(error_of(gdr::parse_duration, "3"), "\"3\" is not a time: the unit is missing; write a number and one of ps, ns, us, ms, s, min, h, d");
+  EXPECT_EQ(
+      error_of(gdr::parse_bandwidth, "25GB"),
+      "\"25GB\" is not a bandwidth: unknown unit \"GB\"; write a number and one of B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, "
+      "GiB/s (or bits: Mb/s, Gb/s, Tb/s)");
+  EXPECT_EQ(error_of(gdr::parse_duration, "3"),
+            "\"3\" is not a time: the unit is missing; write a number and one of ps, ns, us, ms, s, min, h, d");
   EXPECT_EQ(error_of(gdr::parse_duration, "1e308d"),
             "\"1e308d\" is not a time: the number is out of range; write a number and one of ps, ns, us, ms, s, min, h, d");
 }
