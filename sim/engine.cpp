@@ -4,47 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <limits>
-#include <simgrid/kernel/Timer.hpp>
-#include <simgrid/kernel/routing/NetPoint.hpp>
-#include <simgrid/kernel/routing/NetZoneImpl.hpp>
-#include <simgrid/s4u.hpp>
-#include <unordered_map>
 
 #include "common/check.hpp"
 #include "common/error.hpp"
+#include "sim/fluid.hpp"
 #include "sim/steady.hpp"
 
-// The only file that knows SimGrid. A granule in a stage is one communication over the links of the stage's resources. SimGrid
-// looks a route up when a communication starts; TableZone answers with the list of the granule that is starting, so any
-// scenario runs on one pool of links. Completions call back into the engine, which starts what has become possible: no actors.
+// A granule in a stage is one transfer over the links of the stage's resources. Whatever ends (a transfer, a latency, a window's
+// way back) starts what has become possible; nothing polls.
 
 namespace gdr::sim {
 namespace {
 
-namespace s4u = simgrid::s4u;
-using simgrid::kernel::timer::Timer;
-
-constexpr std::size_t pool_links = 8192;
 constexpr double steady_tolerance = 1e-3;
-// SimGrid's sizes are whole numbers; our units (bytes, nanoseconds) are counted in 256ths of them.
-constexpr double unit_scale = 256;
-
-/// A zone whose route between its two hosts is whatever was asked for last.
-class TableZone : public simgrid::kernel::routing::NetZoneImpl {
- public:
-  explicit TableZone(const std::string& name) : NetZoneImpl(name) {}
-  void get_local_route(const simgrid::kernel::routing::NetPoint* /*from*/, const simgrid::kernel::routing::NetPoint* /*to*/,
-                       simgrid::kernel::routing::Route* into, double* /*latency*/) override {
-    for (const s4u::Link* link : *next) into->link_list_.push_back(link->get_impl());
-  }
-  void get_graph(const s_xbt_graph_t* /*graph*/, std::map<std::string, xbt_node_t, std::less<>>* /*nodes*/,
-                 std::map<std::string, xbt_edge_t, std::less<>>* /*edges*/) override {}
-
-  const std::vector<s4u::Link*>* next = nullptr;
-};
 
 /// Counts in bytes since the flow's start, over all its messages.
 struct StageState {
@@ -52,8 +26,8 @@ struct StageState {
   std::uint64_t arrived = 0;  // at the next stage
   StageTimes times;
   bool busy = false;
-  std::vector<s4u::Link*> links;
-  std::vector<s4u::Link*> request_links;
+  std::vector<Fluid::Link> links;
+  std::vector<Fluid::Link> request_links;
 };
 
 struct WindowState {
@@ -83,19 +57,17 @@ std::uint64_t window_over_all(const FlowSpec& spec) {
   return least;
 }
 
-/// What a running communication is part of.
+/// A granule on its way through a stage; the token of its transfers is its place in the table.
 struct Piece {
   std::size_t flow = 0;
   std::size_t stage = 0;
   std::uint64_t bytes = 0;
-  std::shared_ptr<int> waiting;  // communications of the granule that are not done
-  s4u::CommPtr comm;
+  int waiting = 0;  // transfers of the granule that are not done; 0: the place is free
 };
 
 }  // namespace
 
 struct Engine::Impl {
-  Impl();
   Outcome run(const Scenario& given);
 
   void prepare(const Scenario& given);
@@ -104,8 +76,7 @@ struct Engine::Impl {
   [[nodiscard]] std::uint64_t next_granule(const FlowState& flow, std::size_t stage) const;
   [[nodiscard]] bool window_open(const FlowState& flow, std::size_t stage, std::uint64_t bytes) const;
   void send(std::size_t f, std::size_t stage, std::uint64_t bytes);
-  void start_comm(const std::vector<s4u::Link*>& links, double units, Piece piece);
-  void on_done(const void* activity);
+  void on_done(std::uint64_t token);
   void sent(std::size_t f, std::size_t stage, std::uint64_t bytes);
   void arrive(std::size_t f, std::size_t stage, std::uint64_t bytes);
   void message_progress(FlowState& flow, std::size_t stage);
@@ -113,18 +84,11 @@ struct Engine::Impl {
   void consider_skip();
   void skip(double seconds);
   void finish_endless_if_steady();
-  [[nodiscard]] double now() const { return s4u::Engine::get_clock() - origin + skipped; }
+  [[nodiscard]] double now() const { return fluid.now() - origin + skipped; }
 
-  int argc = 1;
-  std::string program = "gdr";
-  std::vector<char*> argv{program.data(), nullptr};
-  std::unique_ptr<s4u::Engine> engine;
-  TableZone* zone = nullptr;
-  s4u::Host* from = nullptr;
-  s4u::Host* to = nullptr;
-  std::vector<s4u::Link*> pool;
-  std::unordered_map<const void*, Piece> pieces;
-  s4u::CommPtr last_done;
+  Fluid fluid{[this](std::uint64_t token) { on_done(token); }};
+  std::vector<Piece> pieces;
+  std::vector<std::uint64_t> free_pieces;
 
   const Scenario* scenario = nullptr;
   std::vector<FlowState> flows;
@@ -135,47 +99,25 @@ struct Engine::Impl {
   std::uint64_t run_number = 0;
 };
 
-Engine::Impl::Impl() {
-  static bool exists = false;
-  check(!exists, "a second SimGrid engine in one process");
-  exists = true;
-  xbt_log_control_set("root.thres:error");
-  engine = std::make_unique<s4u::Engine>(&argc, argv.data());
-  // CM02 without its TCP window and without the traffic of acknowledgements is a plain fluid model: our stages bring their own
-  // latencies, windows and requests. The precision allows for times below a nanosecond.
-  s4u::Engine::set_config("network/model:CM02");
-  s4u::Engine::set_config("network/TCP-gamma:0");
-  s4u::Engine::set_config("network/crosstraffic:0");
-  s4u::Engine::set_config("surf/precision:1e-12");
-  zone = new TableZone("gdr");  // SimGrid owns and deletes it
-  s4u::NetZone* net = zone->get_iface();
-  from = net->create_host("from", 1e9)->seal();
-  to = net->create_host("to", 1e9)->seal();
-  pool.reserve(pool_links);
-  for (std::size_t i = 0; i < pool_links; ++i) pool.push_back(net->create_link(fmt::format("link{}", i), 1e9)->seal());
-  net->seal();
-  s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) { on_done(&activity); });
-}
-
 void Engine::Impl::prepare(const Scenario& given) {
   scenario = &given;
   flows.clear();
   outcome = {};
   pieces.clear();
+  free_pieces.clear();
   skipped = 0;
   stopping = false;
   ++run_number;
-  origin = s4u::Engine::get_clock();
+  origin = fluid.now();
   std::size_t used = 0;
   const auto take = [&](double units_per_second) {
-    if (used == pool.size())
-      throw InputError(fmt::format("the scenario needs more than {} links and stages; ask for fewer flows at once", pool.size()));
-    check(units_per_second > 0, "a resource without capacity");
-    s4u::Link* link = pool[used++];
-    link->set_bandwidth(units_per_second * unit_scale);
+    if (used == Fluid::links())
+      throw InputError(fmt::format("the scenario needs more than {} links and stages; ask for fewer flows at once", Fluid::links()));
+    const auto link = static_cast<Fluid::Link>(used++);
+    fluid.set_capacity(link, units_per_second);
     return link;
   };
-  std::vector<s4u::Link*> shared;
+  std::vector<Fluid::Link> shared;
   for (const Resource& resource : given.resources) shared.push_back(take(resource.units_per_second));
   for (const FlowSpec& spec : given.flows) {
     check(!spec.stages.empty() && spec.message.count > 0, "a flow without stages or bytes");
@@ -203,7 +145,7 @@ void Engine::Impl::after(Duration delay, std::function<void()> action) {
     action();
     return;
   }
-  Timer::set(s4u::Engine::get_clock() + delay.seconds, [this, run = run_number, action = std::move(action)] {
+  fluid.after(delay.seconds, [this, run = run_number, action = std::move(action)] {
     if (run == run_number) action();
   });
 }
@@ -265,31 +207,22 @@ void Engine::Impl::send(std::size_t f, std::size_t stage, std::uint64_t bytes) {
     return;
   }
   const bool requests = !state.request_links.empty() && spec.units_per_request > 0;
-  const auto waiting = std::make_shared<int>(requests ? 2 : 1);
-  start_comm(state.links, units, {f, stage, bytes, waiting, nullptr});
-  if (requests)
-    start_comm(state.request_links, spec.units_per_request * std::ceil(static_cast<double>(bytes) / spec.request_packet.as_double()),
-               {f, stage, bytes, waiting, nullptr});
+  if (free_pieces.empty()) {
+    free_pieces.push_back(pieces.size());
+    pieces.emplace_back();
+  }
+  const std::uint64_t token = free_pieces.back();
+  free_pieces.pop_back();
+  pieces[token] = {f, stage, bytes, requests ? 2 : 1};
+  fluid.start(state.links, units, token);
+  if (requests) fluid.start(state.request_links, spec.units_per_request * std::ceil(static_cast<double>(bytes) / spec.request_packet.as_double()), token);
 }
 
-void Engine::Impl::start_comm(const std::vector<s4u::Link*>& links, double units, Piece piece) {
-  zone->next = &links;
-  piece.comm = s4u::Comm::sendto_init(from, to);
-  piece.comm->set_payload_size(static_cast<std::uint64_t>(std::max(1.0, std::round(units * unit_scale))));
-  const void* key = piece.comm.get();
-  const s4u::CommPtr comm = piece.comm;
-  pieces.emplace(key, std::move(piece));
-  comm->start();
-}
-
-void Engine::Impl::on_done(const void* activity) {
-  const auto found = pieces.find(activity);
-  if (found == pieces.end()) return;
-  // SimGrid still uses the activity after this callback: it is let go when the next one ends.
-  const Piece piece = found->second;
-  last_done = piece.comm;
-  pieces.erase(found);
-  if (--*piece.waiting == 0) sent(piece.flow, piece.stage, piece.bytes);
+void Engine::Impl::on_done(std::uint64_t token) {
+  if (--pieces[token].waiting > 0) return;
+  const Piece piece = pieces[token];
+  free_pieces.push_back(token);
+  sent(piece.flow, piece.stage, piece.bytes);
 }
 
 void Engine::Impl::sent(std::size_t f, std::size_t stage, std::uint64_t bytes) {
@@ -410,8 +343,7 @@ Outcome Engine::Impl::run(const Scenario& given) {
   for (std::size_t f = 0; f < flows.size(); ++f)
     if (flows[f].spec->start.seconds <= 0) begin(f);
     else after(flows[f].spec->start, [this, f] { begin(f); });
-  engine->run();
-  last_done.reset();
+  fluid.run();
   for (FlowState& flow : flows) {
     check(flow.spec->messages == 0 ? stopping : flow.done, "a flow that stopped before its end");
     if (flow.spec->messages != 0) flow.outcome.rate = Bytes{flow.total} / (flow.outcome.finish - flow.spec->start);

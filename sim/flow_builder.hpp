@@ -1,0 +1,76 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "sim/build.hpp"
+
+namespace gdr::sim {
+
+// NCCL's defaults: a buffer of 4 MiB (NCCL_BUFFSIZE) in 8 steps.
+constexpr Bytes default_chunk{512U << 10U};
+constexpr int default_chunks = 8;
+
+/// Builds one flow.
+class FlowBuilder {
+ public:
+  FlowBuilder(ScenarioBuilder& all, const TransferPlan& plan, const Drive& drive)
+      : all_(all), parts_(*all.parts_), graph_(parts_.graph()), plan_(plan), drive_(drive), size_(plan.transfer.size) {
+    const auto& staging = graph_.topology().staging;
+    if (staging && staging->chunk) chunk_ = *staging->chunk;
+    if (staging && staging->depth) chunks_ = *staging->depth;
+    chunk_ = std::min(chunk_, size_);
+    if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
+  }
+
+  void build();
+
+ private:
+  /// `of_plan`: the stage is the current one of the plan, not something that the CPU does around it.
+  std::size_t push(StageSpec spec, bool of_plan = true) {
+    if (of_plan) spec.plan_stage = plan_stage_;
+    flow_.stages.push_back(std::move(spec));
+    return flow_.stages.size() - 1;
+  }
+  [[nodiscard]] bool tcp() const { return plan_.transfer.path == PathKind::tcp; }
+  [[nodiscard]] bool staged() const { return plan_.transfer.memory == MemoryKind::gpu && plan_.transfer.path != PathKind::gdr && plan_.transfer.path != PathKind::p2p; }
+  [[nodiscard]] Bytes nic_granule() const;
+  [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const { return graph_.socket(host, graph_.socket_of_numa(host, numa)); }
+
+  void use(StageSpec& spec, std::size_t resource, double units_per_byte);
+  void use_route(StageSpec& spec, const Stage& stage, double units_per_byte);
+  void use_root_complex(StageSpec& spec, const Stage& stage, double units_per_byte);
+  void dma(StageSpec& spec, const Stage& stage);
+  void limit(StageSpec& spec, Bandwidth payload, const std::string& name);
+
+  void add_launch(const Stage& copy);
+  void add_copy(const Stage& stage, bool last);
+  void add_post();
+  void post_after_copy();
+  void add_cpu_copy(const Stage& stage);
+  void add_nic_read(const Stage& stage);
+  void add_wire(const Stage& stage);
+  void add_nic_write(const Stage& stage, bool last);
+  void add_windows();
+  void add_costs();
+
+  [[nodiscard]] Duration doorbell(DeviceId nic, std::size_t numa) const;
+  [[nodiscard]] Duration completion_write(VertexId nic, std::size_t host, std::size_t numa) const;
+
+  ScenarioBuilder& all_;
+  const Parts& parts_;
+  const Graph& graph_;
+  const TransferPlan& plan_;
+  const Drive& drive_;
+  Bytes size_;
+  Bytes chunk_ = default_chunk;
+  int chunks_ = default_chunks;
+  Bytes mtu_{4096};
+  std::size_t plan_stage_ = 0;
+  FlowSpec flow_;
+  Costs costs_;
+  std::optional<std::size_t> nic_read_, wire_, nic_write_, cpu_out_, cpu_in_, in_launch_;
+};
+
+}  // namespace gdr::sim

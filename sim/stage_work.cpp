@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include "sim/flow_builder.hpp"
+
+// What a stage works on: the resources along the data's way, PCIe's overhead, windows and credits.
+
+namespace gdr::sim {
+
+void FlowBuilder::use(StageSpec& spec, std::size_t resource, double units_per_byte) {
+  spec.resources.push_back(resource);
+  ScenarioBuilder::Shared& shared = all_.resources_[resource];
+  shared.units += units_per_byte;
+  ++shared.uses;
+}
+
+void FlowBuilder::limit(StageSpec& spec, Bandwidth payload, const std::string& name) {
+  const double per_byte = spec.units_per_byte + spec.units_per_packet / spec.packet.as_double();
+  const double units = payload.bytes_per_second * per_byte;
+  if (spec.limit > 0 && spec.limit <= units) return;
+  spec.limit = units;
+  spec.limit_name = name;
+}
+
+/// The links, bridges, memory and sockets of the data's way, in its direction.
+void FlowBuilder::use_route(StageSpec& spec, const Stage& stage, double units_per_byte) {
+  for (const Hop& hop : stage.data) {
+    const std::string below = graph_.label(hop.up ? hop.from : hop.to);
+    const std::string direction = hop.up ? "up" : "down";
+    switch (hop.kind) {
+      case HopKind::pcie: {
+        const auto bandwidth = parts_.link_bandwidth(hop);
+        costs_.pcie_bytes += units_per_byte;
+        if (!bandwidth) break;
+        const Edge& edge = graph_.edge(hop.edge);
+        const std::string name = label(graph_.topology(), {edge.host, edge.index});
+        use(spec, all_.resource(fmt::format("{} link {}", name, direction), *bandwidth, false), units_per_byte);
+        break;
+      }
+      case HopKind::root_complex: {
+        const VertexId bridge = hop.up ? hop.from : hop.to;
+        use(spec, all_.resource(fmt::format("{} root complex {}", below, direction), parts_.cpu(bridge).root_complex_bandwidth.value, true), units_per_byte);
+        break;
+      }
+      case HopKind::memory: {
+        const VertexId memory = graph_.vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from;
+        use(spec, all_.resource(fmt::format("{} memory", graph_.label(memory)), parts_.memory_bandwidth(memory), true), units_per_byte);
+        break;
+      }
+      case HopKind::socket_link: {
+        const CpuModel& cpu = parts_.cpu(hop.from);
+        if (!cpu.socket_link_bandwidth) break;
+        const auto links = static_cast<double>(std::max<std::int64_t>(1, cpu.socket_links.value));
+        use(spec, all_.resource(fmt::format("{} to {} {}", graph_.label(hop.from), graph_.label(hop.to),
+                                            cpu.socket_link_name ? cpu.socket_link_name->value : "socket link"),
+                                cpu.socket_link_bandwidth->value * links, true), units_per_byte);
+        break;
+      }
+      default: break;
+    }
+  }
+}
+
+/// Peer traffic between root ports has limits of its own, per destination port and by direction of the request.
+void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double units_per_byte) {
+  if (!parts_.through_root_complex(stage.data)) return;
+  const bool remote = std::any_of(stage.data.begin(), stage.data.end(), [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
+  VertexId bridge = 0;
+  std::optional<std::size_t> in;
+  std::optional<std::size_t> back;
+  for (const Hop& hop : stage.data) {
+    if (graph_.vertex(hop.to).kind == VertexKind::host_bridge) bridge = hop.to;
+    if (hop.kind != HopKind::pcie) continue;
+    if (graph_.vertex(hop.to).kind == VertexKind::host_bridge) in = hop.edge;
+    if (graph_.vertex(hop.from).kind == VertexKind::host_bridge) back = hop.edge;
+  }
+  // What ACS sends up comes back down the same root port: that crosses nothing but the port.
+  if (in && in == back) return;
+  const CpuModel& cpu = parts_.cpu(bridge);
+  const auto& cap = stage.reads ? (remote ? cpu.p2p_remote_read_bandwidth : cpu.p2p_read_bandwidth)
+                                : (remote ? cpu.p2p_remote_write_bandwidth : cpu.p2p_write_bandwidth);
+  if (!cap) return;
+  const auto out = std::find_if(stage.data.rbegin(), stage.data.rend(), [&](const Hop& hop) { return hop.kind == HopKind::pcie && hop.from == bridge; });
+  const std::string port = out != stage.data.rend() ? graph_.label(out->to) : graph_.label(bridge);
+  use(spec, all_.resource(fmt::format("{}peer {} through the root complex to {}", remote ? "remote " : "", stage.reads ? "reads" : "writes", port),
+                          cap->value, true), units_per_byte);
+}
+
+/// What PCIe makes of a DMA: headers, window or credits, latency, both ends' limits.
+void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
+  const PcieModel& layout = parts_.layout(stage.data);
+  if (stage.reads) {
+    spec.packet = parts_.completion_size(stage.from, stage.data);
+    spec.units_per_packet = (layout.completion_header.value + layout.tlp_framing.value).as_double();
+  } else {
+    spec.packet = parts_.max_payload(stage.data);
+    spec.units_per_packet = (layout.write_header.value + layout.tlp_framing.value).as_double();
+  }
+  // Small transfers do not fill their last packet: their share of headers is what they have.
+  const Bytes piece = std::min(spec.packet, size_);
+  const double per_byte = 1 + spec.units_per_packet / piece.as_double();
+  use_route(spec, stage, per_byte);
+  use_root_complex(spec, stage, per_byte);
+  const bool target_gpu = graph_.vertex(stage.reads ? stage.from : stage.to).kind == VertexKind::gpu && stage.engine != (stage.reads ? stage.from : stage.to);
+  if (target_gpu) {
+    const VertexId target = stage.reads ? stage.from : stage.to;
+    const GpuModel& gpu = parts_.gpu(target);
+    use(spec, all_.resource(fmt::format("{} BAR {}", graph_.label(target), stage.reads ? "reads" : "writes"),
+                            stage.reads ? gpu.bar_read_bandwidth.value : gpu.bar_write_bandwidth.value, true), per_byte);
+  }
+  const bool nic = graph_.vertex(stage.engine).kind == VertexKind::nic;
+  if (nic && parts_.nic(stage.engine).dma_bandwidth)
+    use(spec, all_.resource(fmt::format("{} DMA {}", graph_.label(stage.engine), stage.reads ? "reads" : "writes"),
+                            parts_.nic(stage.engine).dma_bandwidth->value, true), per_byte);
+  if (stage.reads) {
+    const Duration round_trip = parts_.round_trip(stage);
+    const Bytes request = parts_.max_read_request(stage.engine);
+    limit(spec, read_window(parts_.outstanding_reads(stage.engine), round_trip),
+          fmt::format("{} read window ({} over {:.0f} ns)", graph_.label(stage.engine), to_string(parts_.outstanding_reads(stage.engine)), round_trip.ns()));
+    spec.request_packet = request;
+    spec.units_per_request = (layout.read_header.value + layout.tlp_framing.value).as_double();
+    for (const Hop& hop : stage.requests) {
+      if (hop.kind != HopKind::pcie) continue;
+      costs_.pcie_bytes += spec.units_per_request / std::min(request, size_).as_double();
+      const auto bandwidth = parts_.link_bandwidth(hop);
+      if (!bandwidth) continue;
+      const Edge& edge = graph_.edge(hop.edge);
+      spec.request_resources.push_back(all_.resource(
+          fmt::format("{} link {}", label(graph_.topology(), {edge.host, edge.index}), hop.up ? "up" : "down"), *bandwidth, false));
+    }
+    spec.latency += round_trip;
+    return;
+  }
+  if (const auto credits = parts_.credit_bound(stage.data)) limit(spec, *credits, "posted-write credits");
+  const Device* engine = graph_.device_at(stage.engine);
+  for (const Hop& hop : stage.data)
+    if (hop.kind == HopKind::root_complex && hop.up && nic && engine->relaxed_ordering.has_value() && !*engine->relaxed_ordering)
+      if (const CpuModel& cpu = parts_.cpu(hop.from); cpu.relaxed_ordering_needed.value && cpu.strict_order_write_bandwidth)
+        limit(spec, cpu.strict_order_write_bandwidth->value, fmt::format("{} writes without relaxed ordering", graph_.label(stage.engine)));
+  spec.latency += parts_.one_way(stage.data) + parts_.write_latency(stage.to);
+}
+
+}  // namespace gdr::sim
