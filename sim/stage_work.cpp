@@ -81,7 +81,7 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   if (!cap) return;
   const auto out = std::find_if(stage.data.rbegin(), stage.data.rend(), [&](const Hop& hop) { return hop.kind == HopKind::pcie && hop.from == bridge; });
   const std::string port = out != stage.data.rend() ? graph_.label(out->to) : graph_.label(bridge);
-  use(spec, all_.resource(fmt::format("{}peer {} through the root complex to {}", remote ? "remote " : "", stage.reads ? "reads" : "writes", port),
+  use(spec, all_.resource(fmt::format("{}peer {} to {}", remote ? "remote " : "", stage.reads ? "reads" : "writes", port),
                           cap->value, true), units_per_byte);
 }
 
@@ -115,7 +115,7 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
     const Duration round_trip = parts_.round_trip(stage);
     const Bytes request = parts_.max_read_request(stage.engine);
     limit(spec, read_window(parts_.outstanding_reads(stage.engine), round_trip),
-          fmt::format("{} read window ({} over {:.0f} ns)", graph_.label(stage.engine), to_string(parts_.outstanding_reads(stage.engine)), round_trip.ns()));
+          fmt::format("{} read window {}/{:.0f}ns", graph_.label(stage.engine), to_string(parts_.outstanding_reads(stage.engine)), round_trip.ns()));
     spec.request_packet = request;
     spec.units_per_request = (layout.read_header.value + layout.tlp_framing.value).as_double();
     for (const Hop& hop : stage.requests) {
