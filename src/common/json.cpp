@@ -123,9 +123,7 @@ std::string quote(std::string_view text) {
 std::string number(double d) {
   if (!std::isfinite(d)) return "null";
   // Enough digits for any figure we print, few enough that 0.1 stays 0.1.
-  std::string text = fmt::format("{:.10g}", d);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that it is read back as what it is
-  return text;
+  return fmt::format("{:.10g}", d);
 }
 
 struct Writer {

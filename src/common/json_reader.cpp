@@ -14,8 +14,11 @@ std::string describe(const Value& value) {
   if (const auto* text = value.as<std::string>()) return fmt::format("\"{}\"", printable(*text));
   if (value.as<Array>() != nullptr) return "an array";
   if (value.as<Object>() != nullptr) return "an object";
-  const std::string text = dump(value);
-  return text.substr(0, text.find('\n'));
+  std::string text = dump(value);
+  text.resize(text.find('\n'));
+  // Where an integer is wanted, "found 3" would not say what is wrong with 3.0.
+  if (value.as<double>() != nullptr && text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
 }
 
 Node::Node(const Value& value, std::string file, std::string path)
