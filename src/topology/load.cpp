@@ -220,6 +220,7 @@ Host read_host(const Node& node) {
   Names names;
   host.name = object.required("name").name();
   if (const auto n = object.optional("virtual_machine")) host.virtual_machine = n->boolean();
+  if (const auto n = object.optional("sockets_known")) host.sockets_known = n->boolean();
   if (const auto n = object.optional("software")) host.software = read_software(*n);
   for (const Node& item : object.required("sockets").array()) {
     ObjectReader socket(item);

@@ -87,6 +87,7 @@ json::Value host_to_json(const Host& host) {
   Members members;
   members.put("name", host.name);
   members.put("virtual_machine", host.virtual_machine);
+  members.put("sockets_known", host.sockets_known);
   if (host.software != Software{}) members.put("software", software_to_json(host.software));
   json::Array sockets;
   for (const Socket& socket : host.sockets) {

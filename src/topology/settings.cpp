@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> software_fields{"kernel", "iommu",        "nvidia_peermem",    "open_kernel_modules",
                                                           "cuda",   "nccl_version", "nccl_net_gdr_level"};
-constexpr std::array<std::string_view, 1> host_fields{"virtual_machine"};
+constexpr std::array<std::string_view, 2> host_fields{"virtual_machine", "sockets_known"};
 constexpr std::array<std::string_view, 6> port_fields{"link",        "link_capability",  "acs",
                                                       "max_payload", "max_read_request", "relaxed_ordering"};
 constexpr std::array<std::string_view, 3> fabric_fields{"model", "mtu", "switches"};

@@ -104,6 +104,7 @@ struct Software {
 struct Host {
   std::string name;  ///< h0
   std::optional<bool> virtual_machine;
+  std::optional<bool> sockets_known;  ///< false: which NUMA nodes share a socket is not known; each stands in a socket of its own
   Software software;
   std::vector<Socket> sockets;
   std::vector<NumaNode> numa_nodes;

@@ -20,6 +20,11 @@ struct Crossing {
 };
 
 Crossing crossing_of(const PairContext& pair) {
+  if (pair.route == PairRoute::socket_link && pair.host().sockets_known == false)
+    return {"sockets-unknown",
+            "The devices hang below two NUMA nodes, and the file does not say whether these are of one socket; if not, peer traffic crosses a "
+            "socket link",
+            "See lscpu for the NUMA nodes of each socket, put them right in \"sockets\" and \"numa_nodes\" and leave out \"sockets_known\"."};
   if (pair.route == PairRoute::socket_link) {
     const std::string link =
         pair.cpu != nullptr && pair.cpu->socket_link_name ? pair.cpu->socket_link_name->value + " link" : "link";
@@ -101,7 +106,9 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
       remedy =
           "Use a drive below the GPU's own switch; for others GPUDirect Storage may copy through host memory (gdscheck -p "
           "tells).";
-    notes.push_back({crossing.rule, slow ? Effect::slows : Effect::informs, {}, reason + ".", std::move(remedy)});
+    const bool guess = crossing.rule == "sockets-unknown";
+    if (guess) remedy = crossing.remedy;
+    notes.push_back({crossing.rule, !slow ? Effect::informs : guess ? Effect::unknown : Effect::slows, {}, reason + ".", std::move(remedy)});
   }
   const bool root_complex = pair.through_root_complex();
   if (root_complex && pair.cpu == nullptr)

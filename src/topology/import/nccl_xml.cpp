@@ -50,7 +50,6 @@ class HostBuilder {
       throw InputError(fmt::format("{}: a <cpu> without numaid, or with one that is no number from -1 to 4095", file_));
     numa.name = fmt::format("numa{}", *id);
     if (numa_index(host_, numa.name)) throw InputError(fmt::format("{}: numaid {} stands twice in a host", file_, *id));
-    // The file does not say which nodes share a socket, and a wrong claim would be worse than a socket too many.
     numa.socket = fmt::format("cpu{}", *id);
     host_.sockets.push_back({numa.socket, identifier_.cpu_model(numa.nccl.front())});
     host_.numa_nodes.push_back(numa);
@@ -70,9 +69,34 @@ class HostBuilder {
     for (std::size_t i = 0; i < host_.devices.size(); ++i)
       if (const std::size_t parent = parents_[i]; parent != none) host_.devices[i].under = host_.devices[parent].name;
     host_.nvlinks = nccl::read_nvlinks(host_);
+    group_sockets();
   }
 
  private:
+  /// The file does not say which NUMA nodes share a socket. Two are taken for two sockets. Eight of an AMD machine are two sockets of
+  /// four, since EPYC has at most two sockets and four nodes each. For other counts each node keeps a socket of its own, and the
+  /// topology says that this is not known.
+  void group_sockets() {
+    const std::size_t nodes = host_.numa_nodes.size();
+    if (nodes <= 2) return;
+    const auto amd = [](const NumaNode& numa) {
+      const auto& attributes = numa.nccl.front().attributes;
+      return std::find(attributes.begin(), attributes.end(), std::pair<std::string, std::string>("vendor", "AuthenticAMD")) != attributes.end();
+    };
+    if (nodes != 8 || !std::all_of(host_.numa_nodes.begin(), host_.numa_nodes.end(), amd)) {
+      host_.sockets_known = false;
+      return;
+    }
+    std::vector<NumaNode*> by_id;
+    for (NumaNode& numa : host_.numa_nodes) by_id.push_back(&numa);
+    std::sort(by_id.begin(), by_id.end(), [](const NumaNode* a, const NumaNode* b) {
+      return nccl::integer_attribute(a->nccl.front(), "numaid") < nccl::integer_attribute(b->nccl.front(), "numaid");
+    });
+    for (std::size_t i = 0; i < nodes; ++i) by_id[i]->socket = fmt::format("cpu{}", i / 4);
+    const std::string model = host_.sockets.front().model;
+    host_.sockets = {{"cpu0", model}, {"cpu1", model}};
+  }
+
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
   void add_device(const xml::Element& element, const std::string& under, std::size_t parent = none) {
