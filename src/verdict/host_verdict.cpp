@@ -76,13 +76,13 @@ void add_pairs(const Graph& graph, const ModelLibrary& models, HostVerdict& verd
 }
 
 /// The rules about pairs in use; they change no answer.
-void add_rules_of_use(HostVerdict& verdict) {
+void add_rules_of_use(HostVerdict& verdict, const NcclDistances& nccl) {
   std::vector<const PairContext*> used;
   for (const std::size_t i : verdict.best) {
     JudgedPair& pair = verdict.pairs[i];
     pair.used = true;
     used.push_back(&pair.context);
-    if (pair.answer != PairAnswer::blocked) nccl_rules(pair.context, pair.notes);
+    if (pair.answer != PairAnswer::blocked) nccl_rules(pair.context, nccl, pair.notes);
   }
   for (auto& [index, note] : sharing_rules(used)) verdict.pairs[verdict.best[index]].notes.push_back(std::move(note));
 }
@@ -92,7 +92,9 @@ void add_rules_of_use(HostVerdict& verdict) {
 HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
   HostVerdict verdict;
   add_pairs(graph, models, verdict);
-  add_rules_of_use(verdict);
+  const NcclDistances nccl(graph, models);
+  for (JudgedPair& pair : verdict.pairs) pair.nccl_type = nccl.type(pair.context.from, pair.context.to);
+  add_rules_of_use(verdict, nccl);
   verdict.findings = group_findings(verdict.pairs);
   const auto note = [&](std::string rule, std::string reason, std::string remedy) {
     verdict.findings.push_back({std::move(rule), Severity::note, std::move(reason), std::move(remedy), {host_place()}, {}});
