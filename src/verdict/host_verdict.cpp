@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
+#include <optional>
+
+#include "topology/nic_choice.hpp"
 
 namespace gdr {
 namespace {
@@ -44,30 +46,54 @@ int rank(PairAnswer answer) {
 }
 
 /// NICs that cannot do RDMA at all do not count where others can.
-bool is_candidate(const JudgedPair& pair) {
-  const Device& nic = pair.context.initiator_device();
-  return nic_model(*pair.context.models, nic).rdma.value != "none" && nic.gdr != false;
+bool is_candidate(const Graph& graph, const ModelLibrary& models, DeviceId id) {
+  const Device& nic = get(graph.topology(), id);
+  return nic_model(models, nic).rdma.value != "none" && nic.gdr != false;
 }
 
-/// The best pair of a GPU among `pairs` (all of them GPU-NIC pairs of that GPU, in NIC order).
-std::size_t best_of(const std::vector<JudgedPair>& all, const std::vector<std::size_t>& pairs) {
-  const bool any = std::any_of(pairs.begin(), pairs.end(), [&](std::size_t i) { return is_candidate(all[i]); });
-  const auto key = [&](std::size_t i) {
-    return std::tuple(any && !is_candidate(all[i]), rank(all[i].answer), static_cast<int>(all[i].context.distance));
-  };
-  return *std::min_element(pairs.begin(), pairs.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+/// The best pair of each GPU. `pairs`: for each GPU its pairs with the NICs that count. The NIC that data paths take by distance
+/// alone (nearest_nic) is the best one, too, unless another has a better answer.
+std::vector<std::size_t> best_of(const std::vector<JudgedPair>& all, const std::vector<std::vector<std::size_t>>& pairs) {
+  constexpr int distances = static_cast<int>(Distance::none) + 1;
+  std::vector<std::vector<RankedNic>> by_distance;
+  std::vector<std::vector<RankedNic>> by_answer;
+  for (const auto& of_gpu : pairs) {
+    by_distance.emplace_back();
+    by_answer.emplace_back();
+    for (const std::size_t i : of_gpu) {
+      const int distance = static_cast<int>(all[i].context.distance);
+      by_distance.back().push_back({all[i].context.to, distance});
+      by_answer.back().push_back({all[i].context.to, rank(all[i].answer) * distances + distance});
+    }
+  }
+  const auto nearest = take_nics_in_turn(by_distance);
+  const auto best = take_nics_in_turn(by_answer);
+  std::vector<std::size_t> chosen;
+  for (std::size_t g = 0; g < pairs.size(); ++g) {
+    const auto place = [&](const std::optional<DeviceId>& nic) {
+      const auto found = std::find_if(by_answer[g].begin(), by_answer[g].end(), [&](const RankedNic& n) { return n.nic == nic; });
+      return static_cast<std::size_t>(found - by_answer[g].begin());
+    };
+    const std::size_t near = place(nearest[g]);
+    const std::size_t first = place(best[g]);
+    chosen.push_back(pairs[g][by_answer[g][near].rank == by_answer[g][first].rank ? near : first]);
+  }
+  return chosen;
 }
 
 void add_pairs(const Graph& graph, const ModelLibrary& models, HostVerdict& verdict) {
   const auto gpus = devices_of_kind(graph.topology(), DeviceKind::gpu);
+  const auto nics = devices_of_kind(graph.topology(), DeviceKind::nic);
+  const bool any = std::any_of(nics.begin(), nics.end(), [&](DeviceId nic) { return is_candidate(graph, models, nic); });
+  std::vector<std::vector<std::size_t>> candidates;
   for (const DeviceId gpu : gpus) {
-    std::vector<std::size_t> own;
-    for (const DeviceId nic : devices_of_kind(graph.topology(), DeviceKind::nic)) {
-      own.push_back(verdict.pairs.size());
+    candidates.emplace_back();
+    for (const DeviceId nic : nics) {
+      if (!any || is_candidate(graph, models, nic)) candidates.back().push_back(verdict.pairs.size());
       verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_nic, gpu, nic));
     }
-    if (!own.empty()) verdict.best.push_back(best_of(verdict.pairs, own));
   }
+  if (!nics.empty()) verdict.best = best_of(verdict.pairs, candidates);
   for (std::size_t a = 0; a < gpus.size(); ++a)
     for (std::size_t b = a + 1; b < gpus.size(); ++b)
       verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_gpu, gpus[a], gpus[b]));
