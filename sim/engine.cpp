@@ -157,6 +157,23 @@ Engine::Impl::Impl() {
   s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) { on_done(&activity); });
 }
 
+namespace {
+
+/// Units per second that spread requests over the time that their data takes alone. In one burst they would take the data's share
+/// of a link that both go over (after an ACS redirect), which data that something else limits could not make up for.
+double request_pace(const StageSpec& stage, Bytes message, const std::vector<s4u::Link*>& data) {
+  double fastest = std::numeric_limits<double>::max();
+  for (const s4u::Link* link : data) {
+    const auto times = static_cast<double>(std::count(data.begin(), data.end(), link));
+    fastest = std::min(fastest, link->get_bandwidth() / unit_scale / times);
+  }
+  const double bytes = std::min(stage.granule, message).as_double();
+  const double data_units = stage.units_per_byte * bytes + stage.units_per_packet * std::ceil(bytes / stage.packet.as_double());
+  return fastest * stage.units_per_request * std::ceil(bytes / stage.request_packet.as_double()) / data_units;
+}
+
+}  // namespace
+
 void Engine::Impl::prepare(const Scenario& given) {
   scenario = &given;
   flows.clear();
@@ -194,6 +211,8 @@ void Engine::Impl::prepare(const Scenario& given) {
       for (const std::size_t index : stage.resources) state.links.push_back(shared.at(index));
       if (stage.limit > 0) state.links.push_back(take(stage.limit));
       for (const std::size_t index : stage.request_resources) state.request_links.push_back(shared.at(index));
+      if (!state.request_links.empty() && !state.links.empty() && stage.units_per_request > 0)
+        state.request_links.push_back(take(request_pace(stage, spec.message, state.links)));
     }
   }
 }

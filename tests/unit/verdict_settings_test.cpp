@@ -30,8 +30,7 @@ TEST(VerdictAcs, ARedirectingPortIsNamedWithItsBit) {
   EXPECT_EQ(f.where, "h0/sw0 downstream port of h0/nic0, bit RR");
   EXPECT_EQ(f.message,
             "ACS at the port sends peer traffic up to the root port and back instead of across the switch: it takes the uplink "
-            "twice and gets "
-            "at most 20.0 GB/s of reads and 23.0 GB/s of writes from the root complex.");
+            "both ways, whose 27.2 GB/s all traffic of the switch then shares.");
   EXPECT_EQ(f.remedy,
             "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel parameter "
             "pci=disable_acs_redir=PORT.");
@@ -55,8 +54,10 @@ TEST(VerdictAcs, EachBitThatRedirectsCountsOnItsSide) {
   EXPECT_EQ(finding(gpu_side, "acs-redirect").severity, Severity::note);
 }
 
-TEST(VerdictAcs, RedirectIsAnErrorWhereTheRootComplexIsSlow) {
-  const gdr::Verdict verdict = judge(HostText{.cpu = "broadwell-ep", .devices = one_switch()}, {{"acs", "on"}});
+TEST(VerdictAcs, RedirectIsAnErrorWhereTheUplinkIsSlow) {
+  const HostText host{.cpu = "broadwell-ep", .devices = one_switch()};
+  EXPECT_EQ(answer(judge(host, {{"acs", "on"}})), PairAnswer::works) << "nothing goes from one root port to another";
+  const gdr::Verdict verdict = judge(host, {{"acs", "on"}, {"h0/sw0.link", "gen3x8"}});
   EXPECT_EQ(answer(verdict), PairAnswer::slow);
   EXPECT_EQ(finding(verdict, "acs-redirect").severity, Severity::error);
   EXPECT_EQ(finding(verdict, "acs-redirect").where, "h0/sw0 downstream ports of h0/nic0, h0/gpu0, bits RR+CR");
