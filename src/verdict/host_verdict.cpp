@@ -113,6 +113,27 @@ void add_rules_of_use(HostVerdict& verdict, const NcclDistances& nccl) {
   for (auto& [index, note] : sharing_rules(used)) verdict.pairs[verdict.best[index]].notes.push_back(std::move(note));
 }
 
+/// AMD's server processors put each socket's memory into one NUMA node (NPS1) or up to four. NCCL's files have NUMA nodes without
+/// saying which share a socket, so they do not tell.
+bool has_one_node_a_socket(const Graph& graph, const ModelLibrary& models) {
+  constexpr std::int64_t server_channels = 8;
+  const Host& host = graph.topology().hosts.front();
+  const bool imported = std::any_of(host.numa_nodes.begin(), host.numa_nodes.end(), [](const NumaNode& n) { return !n.nccl.empty(); });
+  if (imported || host.virtual_machine.value_or(false) || host.numa_nodes.size() != host.sockets.size()) return false;
+  return std::all_of(host.sockets.begin(), host.sockets.end(), [&](const Socket& socket) {
+    if (socket.model.empty()) return false;
+    const CpuModel& cpu = models.cpu(socket.model);
+    return !cpu.cpuid.empty() && cpu.cpuid.front().vendor == "AuthenticAMD" && cpu.memory_channels.value >= server_channels;
+  });
+}
+
+bool no_gpus_reach_each_other(const HostVerdict& verdict) {
+  const auto is_pair = [](const JudgedPair& pair) { return pair.context.kind == PairKind::gpu_gpu; };
+  return std::any_of(verdict.pairs.begin(), verdict.pairs.end(), is_pair) &&
+         std::all_of(verdict.pairs.begin(), verdict.pairs.end(),
+                     [&](const JudgedPair& pair) { return !is_pair(pair) || pair.answer == PairAnswer::blocked; });
+}
+
 }  // namespace
 
 HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
@@ -125,6 +146,11 @@ HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
   const auto note = [&](std::string rule, std::string reason, std::string remedy) {
     verdict.findings.push_back({std::move(rule), Severity::note, std::move(reason), std::move(remedy), {host_place()}, {}});
   };
+  if (no_gpus_reach_each_other(verdict) && has_one_node_a_socket(graph, models))
+    note("staging-limited-by-nps1",
+         "No two GPUs can reach each other, so their traffic is staged through host memory, which is slow with one NUMA node a "
+         "socket (NPS1): 6 GB/s were seen, and 8 to 21 GB/s with four.",
+         "First remove what blocks the pairs; for what stays staged, set NPS4 (four NUMA nodes a socket) in the BIOS.");
   const bool gpus = !devices_of_kind(graph.topology(), DeviceKind::gpu).empty();
   if (!gpus)
     note("no-gpu", "The host has no GPU, so there is no pair to judge.", "Nothing to do, unless the file leaves the GPUs out.");

@@ -105,6 +105,20 @@ TEST(VerdictIommu, TheSameForAmdGpus) {
   EXPECT_EQ(answer(judge(HostText{.devices = apart("hb0", "mi100")}, {{"iommu", "passthrough"}})), PairAnswer::works);
 }
 
+TEST(VerdictIommu, StagingOnAmdWantsFourNodesASocket) {
+  const std::string second = R"(, {"name": "gpu1", "kind": "gpu", "model": "a100-pcie-40gb", "under": "hb1", "link": "gen4x16"})";
+  const auto with = [&](const std::string& cpu, const std::string& iommu) {
+    return judge(HostText{.cpu = cpu, .devices = one_switch() + second}, {{"iommu", iommu}});
+  };
+  const gdr::Finding f = finding(with("epyc-milan", "translate"), "staging-limited-by-nps1");
+  EXPECT_EQ(f.severity, Severity::note);
+  EXPECT_EQ(f.where, "h0");
+  EXPECT_FALSE(fires(with("epyc-milan", "off"), "staging-limited-by-nps1")) << "peer-to-peer works";
+  EXPECT_FALSE(fires(with("ice-lake-sp", "translate"), "staging-limited-by-nps1"));
+  EXPECT_FALSE(fires(judge(HostText{.cpu = "epyc-milan", .devices = one_switch()}, {{"iommu", "translate"}}), "staging-limited-by-nps1"))
+      << "one GPU";
+}
+
 TEST(VerdictIommu, DmaBufIsMappedButLeavesTheSwitch) {
   const HostText host{.software = R"("kernel": "6.8", "cuda": "12.4", "open_kernel_modules": true, "iommu": "translate")",
                       .devices = one_switch()};
