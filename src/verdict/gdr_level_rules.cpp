@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "verdict/rules.hpp"
 
 namespace gdr {
@@ -10,7 +12,11 @@ void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& n
   const ForwardLimit limit = forward_limit(pair);
   const bool slow = limit.least() && *limit.least() < pair.could_carry * 0.5;
   std::string remedy = fmt::format("Set NCCL_NET_GDR_LEVEL={}", nccl::to_string(type));
-  if (type == nccl::PathType::phb && has_c2c(pair.host(), pair.gpu()))
+  const std::vector<NvLink>& links = pair.host().nvlinks;
+  const bool c2c = std::any_of(links.begin(), links.end(), [&](const NvLink& link) {
+    return link.from == pair.gpu().name && link.model == "nvlink-c2c";
+  });
+  if (type == nccl::PathType::phb && c2c)
     remedy += " or use NCCL 2.27 or newer (2.26: NCCL_NET_GDR_C2C=1)";
   remedy += slow ? "; it may not help, since the CPU forwards peer traffic slowly." : " and compare the bandwidth.";
   notes.push_back({"gdr-level-too-low",

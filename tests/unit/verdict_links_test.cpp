@@ -182,6 +182,14 @@ TEST(VerdictNccl, GraceHopperCountsAsNearFromTwoTwentySeven) {
   EXPECT_FALSE(fires(judge(host, {{"nccl_version", "2.27.3"}}), "gdr-level-too-low"));
 }
 
+TEST(VerdictNccl, NvlinkToAPower9IsNoC2c) {
+  const HostText host{.cpu = "power9",
+                      .devices = apart("hb0", "v100-sxm2-16gb", "connectx-6-hdr"),
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 3, "model": "nvlink2"}])"};
+  EXPECT_EQ(pair(judge(host), "h0/gpu0", "h0/nic0").nccl_distance, "PHB");
+  EXPECT_EQ(finding(judge(host), "gdr-level-too-low").remedy.find("2.27"), std::string::npos);
+}
+
 TEST(VerdictSharing, PairsInUseThatShareAnUplink) {
   std::string devices = R"({"name": "sw0", "kind": "switch", "model": "pex88096", "under": "hb0", "link": "gen4x16", "acs": []})";
   for (int i = 0; i < 2; ++i)
