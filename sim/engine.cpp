@@ -99,6 +99,23 @@ struct Engine::Impl {
   std::uint64_t run_number = 0;
 };
 
+namespace {
+
+/// Units per second that spread requests over the time that their data takes alone. In one burst they would take the data's share
+/// of a link that both go over (after an ACS redirect), which data that something else limits could not make up for.
+double request_pace(const Scenario& scenario, const StageSpec& stage, Bytes message) {
+  double fastest = stage.limit > 0 ? stage.limit : std::numeric_limits<double>::max();
+  for (const std::size_t index : stage.resources) {
+    const auto times = static_cast<double>(std::count(stage.resources.begin(), stage.resources.end(), index));
+    fastest = std::min(fastest, scenario.resources.at(index).units_per_second / times);
+  }
+  const double bytes = std::min(stage.granule, message).as_double();
+  const double data_units = stage.units_per_byte * bytes + stage.units_per_packet * std::ceil(bytes / stage.packet.as_double());
+  return fastest * stage.units_per_request * std::ceil(bytes / stage.request_packet.as_double()) / data_units;
+}
+
+}  // namespace
+
 void Engine::Impl::prepare(const Scenario& given) {
   scenario = &given;
   flows.clear();
@@ -136,6 +153,8 @@ void Engine::Impl::prepare(const Scenario& given) {
       for (const std::size_t index : stage.resources) state.links.push_back(shared.at(index));
       if (stage.limit > 0) state.links.push_back(take(stage.limit));
       for (const std::size_t index : stage.request_resources) state.request_links.push_back(shared.at(index));
+      if (!state.request_links.empty() && !state.links.empty() && stage.units_per_request > 0)
+        state.request_links.push_back(take(request_pace(given, stage, spec.message)));
     }
   }
 }

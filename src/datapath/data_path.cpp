@@ -9,6 +9,7 @@
 #include "common/check.hpp"
 #include "common/error.hpp"
 #include "topology/distance.hpp"
+#include "topology/nic_choice.hpp"
 
 namespace gdr {
 namespace {
@@ -44,33 +45,27 @@ bool does_rdma(const Device& nic, const ModelLibrary& models) {
   return models.nic(nic.model.empty() ? "generic" : nic.model).rdma.value != "none";
 }
 
-/// The NICs of the device's host at the least distance.
-std::vector<DeviceId> nearest_nics(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
-  std::vector<DeviceId> nearest;
-  Distance best = Distance::none;
+std::vector<RankedNic> nics_by_distance(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
+  std::vector<RankedNic> nics;
   const Host& host = graph.topology().hosts.at(device.host);
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
     const Device& nic = host.devices[i];
     if (nic.kind != DeviceKind::nic || (rdma && !does_rdma(nic, models))) continue;
     const DeviceId id{device.host, i};
-    const Distance distance = pcie_distance(graph, device, id);
-    if (distance < best) nearest.clear();
-    if (distance <= best) nearest.push_back(id);
-    best = std::min(best, distance);
+    nics.push_back({id, static_cast<int>(pcie_distance(graph, device, id))});
   }
-  return nearest;
+  return nics;
 }
 
 }  // namespace
 
 std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
-  const std::vector<DeviceId> nics = nearest_nics(graph, models, device, rdma);
-  if (nics.empty()) return std::nullopt;
+  std::vector<std::vector<RankedNic>> candidates;
   const Host& host = graph.topology().hosts.at(device.host);
-  std::size_t turn = 0;
-  for (std::size_t i = 0; i < device.device; ++i)
-    if (host.devices[i].kind == host.devices[device.device].kind && nearest_nics(graph, models, {device.host, i}, rdma) == nics) ++turn;
-  return nics[turn % nics.size()];
+  for (std::size_t i = 0; i <= device.device; ++i)
+    if (host.devices[i].kind == host.devices[device.device].kind)
+      candidates.push_back(nics_by_distance(graph, models, {device.host, i}, rdma));
+  return take_nics_in_turn(candidates).back();
 }
 
 namespace {

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "verdict/rules.hpp"
 
 namespace gdr {
@@ -30,14 +33,24 @@ std::string redirect_remedy(const PairContext& pair, Acs acs) {
          "pci=disable_acs_redir=PORT.";
 }
 
+/// Payload that the links between the switch where the pair meets and the root port carry; nullopt: not known.
+std::optional<Bandwidth> uplink_room(const PairContext& pair) {
+  std::optional<Bandwidth> room;
+  for (const Hop& hop : pair.graph->route_to_host_bridge(pair.ways.turn)) {
+    const LinkFact fact = link_of(*pair.graph, *pair.models, {pair.from.host, pair.graph->vertex(hop.from).index});
+    if (!fact.link) continue;
+    const Bandwidth here = payload_rate(*pair.models, *fact.link, pair.max_payload);
+    room = std::min(room.value_or(here), here);
+  }
+  return room;
+}
+
 /// A port whose bits redirect. `harms`: they send this pair's own traffic up to the root port.
 void redirecting_port(const PairContext& pair, DeviceId port, Acs acs, bool harms, RuleNotes& notes) {
-  const ForwardLimit limit = forward_limit(pair);
-  const bool slow = harms && limit.least() && *limit.least() < pair.could_carry * 0.5;
+  const std::optional<Bandwidth> room = harms ? uplink_room(pair) : std::nullopt;
+  const bool slow = room && *room < pair.could_carry * 0.5;
   std::string reason = "ACS at the port sends peer traffic up to the root port and back instead of across the switch";
-  if (harms && limit.read && limit.write)
-    reason += fmt::format(": it takes the uplink twice and gets at most {} of reads and {} of writes from the root complex",
-                          gbps(*limit.read), gbps(*limit.write));
+  if (room) reason += fmt::format(": it takes the uplink both ways, whose {} all traffic of the switch then shares", gbps(*room));
   if (slow) reason += fmt::format(", less than half of the {} that the devices could carry", gbps(pair.could_carry));
   if (!harms) reason += ", but not what the pair's initiator sends";
   notes.push_back({"acs-redirect", slow ? Effect::slows : (harms ? Effect::costs : Effect::informs),

@@ -16,26 +16,28 @@ void limit(Bandwidth& bound, const std::optional<Bandwidth>& by) {
 /// What the device that starts the transfers brings with it.
 struct Engine {
   Bytes outstanding_reads;
+  Bytes max_read_request;
   Duration pcie_latency;
   std::optional<Bandwidth> dma_bandwidth;
 };
 
 Engine engine_of(const PairContext& pair) {
   const Device& device = pair.initiator_device();
+  const auto request = [&](Bytes usual) { return device.max_read_request.value_or(usual); };
   if (pair.kind == PairKind::gpu_gpu) {
     const GpuModel& gpu = gpu_model(*pair.models, device);
-    return {gpu.outstanding_reads.value, gpu.pcie_latency.value, std::nullopt};
+    return {gpu.outstanding_reads.value, request(gpu.max_read_request.value), gpu.pcie_latency.value, gpu.copy_bandwidth.value};
   }
   if (pair.kind == PairKind::nvme_gpu) {
     const NvmeModel& drive = nvme_model(*pair.models, device);
-    return {drive.outstanding_reads.value, drive.pcie_latency.value, std::nullopt};
+    return {drive.outstanding_reads.value, request(drive.max_read_request.value), drive.pcie_latency.value, std::nullopt};
   }
   const NicModel& nic = nic_model(*pair.models, device);
   Bytes outstanding = nic.outstanding_reads.value;
   // Smaller requests of as many tags keep fewer bytes on their way.
   if (device.max_read_request && *device.max_read_request < nic.max_read_request.value)
     outstanding.count = outstanding.count * device.max_read_request->count / nic.max_read_request.value.count;
-  return {outstanding, nic.pcie_latency.value, nic.dma_bandwidth ? std::optional(nic.dma_bandwidth->value) : std::nullopt};
+  return {outstanding, request(nic.max_read_request.value), nic.pcie_latency.value, nic.dma_bandwidth ? std::optional(nic.dma_bandwidth->value) : std::nullopt};
 }
 
 /// One way over switches, root complex and sockets, without the two ends.
@@ -54,9 +56,9 @@ Duration way_latency(const PairContext& pair, const Route& route) {
   return latency;
 }
 
-/// The links and crossbars of a route, for TLPs that need `wire` bytes of a link for each byte of payload.
-template <typename Traffic>
-Bandwidth links_bound(const PairContext& pair, const Route& route, Traffic traffic) {
+/// The links and crossbars of a route. `wire_bytes(generation, hop)`: what a link carries of it for each byte of payload.
+template <typename WireBytes>
+Bandwidth links_bound(const PairContext& pair, const Route& route, WireBytes wire_bytes) {
   Bandwidth bound{1e15};
   for (const Hop& hop : route) {
     const Device* into = pair.graph->device_at(hop.to);
@@ -69,12 +71,13 @@ Bandwidth links_bound(const PairContext& pair, const Route& route, Traffic traff
     const LinkFact fact = link_of(*pair.graph, *pair.models, below);
     if (!fact.link) continue;
     const PcieModel& generation = pair.models->pcie(fact.link->generation);
-    double share = 1 / traffic(generation).wire_bytes_per_byte;
+    const double per_byte = wire_bytes(generation, hop);
+    double share = 1 / per_byte;
     for (const VertexId end : {hop.from, hop.to}) {
       const Device* device = pair.graph->device_at(end);
       if (device == nullptr || device->kind != DeviceKind::pci_switch) continue;
       const auto& percent = switch_model(*pair.models, *device).port_bandwidth_percent;
-      if (percent) share = std::min(share, static_cast<double>(percent->value) / 100 / traffic(generation).wire_bytes_per_byte);
+      if (percent) share = std::min(share, static_cast<double>(percent->value) / 100 / per_byte);
     }
     limit(bound, tlp_bandwidth(generation, fact.link->width) * share);
   }
@@ -86,8 +89,15 @@ Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
   Bytes piece = std::min(gpu.completion_size.value, pair.max_payload);
   if (pair.through_root_complex() && pair.cpu != nullptr && pair.cpu->read_completion_split)
     piece = std::min(piece, pair.cpu->read_completion_split->value);
-  Bandwidth bound = links_bound(pair, pair.ways.completion,
-                                [&](const PcieModel& generation) { return completion_traffic(generation, piece, piece); });
+  // After a redirect the requests go up and down the uplink as well.
+  const auto wire_bytes = [&](const PcieModel& generation, const Hop& hop) {
+    const Route& requests = pair.ways.request;
+    const bool both = std::find(requests.begin(), requests.end(), hop) != requests.end();
+    const Bytes request = engine.max_read_request;
+    return completion_traffic(generation, piece, piece).wire_bytes_per_byte +
+           (both ? request_traffic(generation, request, request).wire_bytes_per_byte : 0);
+  };
+  Bandwidth bound = links_bound(pair, pair.ways.completion, wire_bytes);
   limit(bound, gpu.bar_read_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   limit(bound, forward_limit(pair).read);
@@ -99,8 +109,8 @@ Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
 
 Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
   const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
-  Bandwidth bound = links_bound(pair, pair.ways.request, [&](const PcieModel& generation) {
-    return write_traffic(generation, pair.max_payload, pair.max_payload);
+  Bandwidth bound = links_bound(pair, pair.ways.request, [&](const PcieModel& generation, const Hop&) {
+    return write_traffic(generation, pair.max_payload, pair.max_payload).wire_bytes_per_byte;
   });
   limit(bound, gpu.bar_write_bandwidth.value);
   limit(bound, engine.dma_bandwidth);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
+#include <optional>
+
+#include "topology/nic_choice.hpp"
 
 namespace gdr {
 namespace {
@@ -29,45 +31,70 @@ JudgedPair judge_pair(const Graph& graph, const ModelLibrary& models, PairKind k
   return pair;
 }
 
+/// For the choice of a NIC, a way that may well work counts like one that does: the nearer one is what software takes, and a far NIC is
+/// no better for the near one's bits being unknown.
 int rank(PairAnswer answer) {
   switch (answer) {
     case PairAnswer::works:
-      return 0;
     case PairAnswer::unknown:
-      return 1;
+      return 0;
     case PairAnswer::slow:
-      return 2;
+      return 1;
     case PairAnswer::blocked:
       break;
   }
-  return 3;
+  return 2;
 }
 
 /// NICs that cannot do RDMA at all do not count where others can.
-bool is_candidate(const JudgedPair& pair) {
-  const Device& nic = pair.context.initiator_device();
-  return nic_model(*pair.context.models, nic).rdma.value != "none" && nic.gdr != false;
+bool is_candidate(const Graph& graph, const ModelLibrary& models, DeviceId id) {
+  const Device& nic = get(graph.topology(), id);
+  return nic_model(models, nic).rdma.value != "none" && nic.gdr != false;
 }
 
-/// The best pair of a GPU among `pairs` (all of them GPU-NIC pairs of that GPU, in NIC order).
-std::size_t best_of(const std::vector<JudgedPair>& all, const std::vector<std::size_t>& pairs) {
-  const bool any = std::any_of(pairs.begin(), pairs.end(), [&](std::size_t i) { return is_candidate(all[i]); });
-  const auto key = [&](std::size_t i) {
-    return std::tuple(any && !is_candidate(all[i]), rank(all[i].answer), static_cast<int>(all[i].context.distance));
-  };
-  return *std::min_element(pairs.begin(), pairs.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+/// The best pair of each GPU. `pairs`: for each GPU its pairs with the NICs that count. The NIC that data paths take by distance
+/// alone (nearest_nic) is the best one, too, unless another has a better answer.
+std::vector<std::size_t> best_of(const std::vector<JudgedPair>& all, const std::vector<std::vector<std::size_t>>& pairs) {
+  constexpr int distances = static_cast<int>(Distance::none) + 1;
+  std::vector<std::vector<RankedNic>> by_distance;
+  std::vector<std::vector<RankedNic>> by_answer;
+  for (const auto& of_gpu : pairs) {
+    by_distance.emplace_back();
+    by_answer.emplace_back();
+    for (const std::size_t i : of_gpu) {
+      const int distance = static_cast<int>(all[i].context.distance);
+      by_distance.back().push_back({all[i].context.to, distance});
+      by_answer.back().push_back({all[i].context.to, rank(all[i].answer) * distances + distance});
+    }
+  }
+  const auto nearest = take_nics_in_turn(by_distance);
+  const auto best = take_nics_in_turn(by_answer);
+  std::vector<std::size_t> chosen;
+  for (std::size_t g = 0; g < pairs.size(); ++g) {
+    const auto place = [&](const std::optional<DeviceId>& nic) {
+      const auto found = std::find_if(by_answer[g].begin(), by_answer[g].end(), [&](const RankedNic& n) { return n.nic == nic; });
+      return static_cast<std::size_t>(found - by_answer[g].begin());
+    };
+    const std::size_t near = place(nearest[g]);
+    const std::size_t first = place(best[g]);
+    chosen.push_back(pairs[g][by_answer[g][near].rank == by_answer[g][first].rank ? near : first]);
+  }
+  return chosen;
 }
 
 void add_pairs(const Graph& graph, const ModelLibrary& models, HostVerdict& verdict) {
   const auto gpus = devices_of_kind(graph.topology(), DeviceKind::gpu);
+  const auto nics = devices_of_kind(graph.topology(), DeviceKind::nic);
+  const bool any = std::any_of(nics.begin(), nics.end(), [&](DeviceId nic) { return is_candidate(graph, models, nic); });
+  std::vector<std::vector<std::size_t>> candidates;
   for (const DeviceId gpu : gpus) {
-    std::vector<std::size_t> own;
-    for (const DeviceId nic : devices_of_kind(graph.topology(), DeviceKind::nic)) {
-      own.push_back(verdict.pairs.size());
+    candidates.emplace_back();
+    for (const DeviceId nic : nics) {
+      if (!any || is_candidate(graph, models, nic)) candidates.back().push_back(verdict.pairs.size());
       verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_nic, gpu, nic));
     }
-    if (!own.empty()) verdict.best.push_back(best_of(verdict.pairs, own));
   }
+  if (!nics.empty()) verdict.best = best_of(verdict.pairs, candidates);
   for (std::size_t a = 0; a < gpus.size(); ++a)
     for (std::size_t b = a + 1; b < gpus.size(); ++b)
       verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_gpu, gpus[a], gpus[b]));
@@ -76,15 +103,36 @@ void add_pairs(const Graph& graph, const ModelLibrary& models, HostVerdict& verd
 }
 
 /// The rules about pairs in use; they change no answer.
-void add_rules_of_use(HostVerdict& verdict) {
+void add_rules_of_use(HostVerdict& verdict, const NcclDistances& nccl) {
   std::vector<const PairContext*> used;
   for (const std::size_t i : verdict.best) {
     JudgedPair& pair = verdict.pairs[i];
     pair.used = true;
     used.push_back(&pair.context);
-    if (pair.answer != PairAnswer::blocked) nccl_rules(pair.context, pair.notes);
+    if (pair.answer != PairAnswer::blocked) nccl_rules(pair.context, nccl, pair.notes);
   }
   for (auto& [index, note] : sharing_rules(used)) verdict.pairs[verdict.best[index]].notes.push_back(std::move(note));
+}
+
+/// AMD's server processors put each socket's memory into one NUMA node (NPS1) or up to four. NCCL's files have NUMA nodes without
+/// saying which share a socket, so they do not tell.
+bool has_one_node_a_socket(const Graph& graph, const ModelLibrary& models) {
+  constexpr std::int64_t server_channels = 8;
+  const Host& host = graph.topology().hosts.front();
+  const bool imported = std::any_of(host.numa_nodes.begin(), host.numa_nodes.end(), [](const NumaNode& n) { return !n.nccl.empty(); });
+  if (imported || host.virtual_machine.value_or(false) || host.numa_nodes.size() != host.sockets.size()) return false;
+  return std::all_of(host.sockets.begin(), host.sockets.end(), [&](const Socket& socket) {
+    if (socket.model.empty()) return false;
+    const CpuModel& cpu = models.cpu(socket.model);
+    return !cpu.cpuid.empty() && cpu.cpuid.front().vendor == "AuthenticAMD" && cpu.memory_channels.value >= server_channels;
+  });
+}
+
+bool no_gpus_reach_each_other(const HostVerdict& verdict) {
+  const auto is_pair = [](const JudgedPair& pair) { return pair.context.kind == PairKind::gpu_gpu; };
+  return std::any_of(verdict.pairs.begin(), verdict.pairs.end(), is_pair) &&
+         std::all_of(verdict.pairs.begin(), verdict.pairs.end(),
+                     [&](const JudgedPair& pair) { return !is_pair(pair) || pair.answer == PairAnswer::blocked; });
 }
 
 }  // namespace
@@ -92,11 +140,18 @@ void add_rules_of_use(HostVerdict& verdict) {
 HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
   HostVerdict verdict;
   add_pairs(graph, models, verdict);
-  add_rules_of_use(verdict);
+  const NcclDistances nccl(graph, models);
+  for (JudgedPair& pair : verdict.pairs) pair.nccl_type = nccl.type(pair.context.from, pair.context.to);
+  add_rules_of_use(verdict, nccl);
   verdict.findings = group_findings(verdict.pairs);
   const auto note = [&](std::string rule, std::string reason, std::string remedy) {
     verdict.findings.push_back({std::move(rule), Severity::note, std::move(reason), std::move(remedy), {host_place()}, {}});
   };
+  if (no_gpus_reach_each_other(verdict) && has_one_node_a_socket(graph, models))
+    note("staging-limited-by-nps1",
+         "No two GPUs can reach each other, so their traffic is staged through host memory, which is slow with one NUMA node a "
+         "socket (NPS1): 6 GB/s were seen, and 8 to 21 GB/s with four.",
+         "First remove what blocks the pairs; for what stays staged, set NPS4 (four NUMA nodes a socket) in the BIOS.");
   const bool gpus = !devices_of_kind(graph.topology(), DeviceKind::gpu).empty();
   if (!gpus)
     note("no-gpu", "The host has no GPU, so there is no pair to judge.", "Nothing to do, unless the file leaves the GPUs out.");

@@ -12,6 +12,7 @@ namespace gdr {
 /// A pair with its context and what the rules said of it.
 struct JudgedPair {
   PairContext context;
+  nccl::PathType nccl_type = nccl::PathType::dis;  ///< NCCL's word for its way
   PairAnswer answer = PairAnswer::unknown;
   RuleNotes notes;
   bool used = false;  ///< the best GPU-NIC pair of a GPU

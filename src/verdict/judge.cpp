@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "verdict/host_verdict.hpp"
-#include "verdict/nccl_distance.hpp"
 #include "verdict/verdict.hpp"
 
 namespace gdr {
@@ -16,7 +15,7 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
   pair.from = host + "/" + context.device(context.from).name;
   pair.to = host + "/" + context.device(context.to).name;
   pair.distance = smi_distance(*context.graph, context.from, context.to);
-  pair.nccl_distance = nccl_distance(*context.graph, context.from, context.to);
+  pair.nccl_distance = nccl::to_string(judged.nccl_type);
   pair.route = context.route;
   pair.redirected = context.over_nvlink() ? std::optional(false) : context.ways.redirected();
   pair.kernel_p2pdma = context.kernel;

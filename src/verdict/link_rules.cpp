@@ -4,6 +4,7 @@
 #include <map>
 
 #include "verdict/rules.hpp"
+#include "verdict/version.hpp"
 
 namespace gdr {
 namespace {
@@ -30,6 +31,16 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
                                to_string(*device.link), to_string(*device.link_capability), gbps(now), gbps(could)),
                    "Read LnkSta again under load, since idle devices lower their speed; if it stays, reseat the card, check "
                    "riser and BIOS, and retrain the link."});
+}
+
+/// NCCL's table of speeds has 64 GT/s since 2.11.4; what it does not know it takes for 8 GT/s.
+void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
+  const std::string& version = pair.host().software.nccl_version;
+  const std::optional<PcieLink>& link = pair.device(id).link;
+  if (version.empty() || !version_before(version, "2.11.4") || !link || link->generation < 6) return;
+  notes.push_back({"gen6-unknown-to-nccl", Effect::informs, device_place(pair, id),
+                   fmt::format("NCCL {} does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.", version),
+                   "Use NCCL 2.11.4 or newer, or give NCCL a topology file (NCCL_TOPO_FILE) that says 32.0 GT/s and twice the width."});
 }
 
 void slot(const PairContext& pair, RuleNotes& notes) {
@@ -62,7 +73,10 @@ void read_requests(const PairContext& pair, RuleNotes& notes) {
 
 void link_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.over_nvlink()) return;
-  for (const DeviceId id : links_on_way(pair)) degraded(pair, id, notes);
+  for (const DeviceId id : links_on_way(pair)) {
+    degraded(pair, id, notes);
+    if (pair.kind != PairKind::nvme_gpu) generation_six(pair, id, notes);
+  }
   if (pair.kind != PairKind::gpu_nic) return;
   slot(pair, notes);
   read_requests(pair, notes);

@@ -1,12 +1,38 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 
 #include "topology/graph.hpp"
+#include "topology/model_library.hpp"
+#include "verdict/nccl_rules.hpp"
 
 namespace gdr {
 
-/// NCCL's word for the way between two devices of a host: NVL, PIX, PXB, PHB (one NUMA node), SYS. The only place that says it.
-std::string nccl_distance(const Graph& graph, DeviceId a, DeviceId b);
+/// What the host's NCCL makes of its pairs, found once for all of them. The words are nccl::view's; where that has none (NCCL
+/// older than 2.12, hosts with AMD GPUs, which run RCCL, and drives) they follow from the PCIe tree alone.
+class NcclDistances {
+ public:
+  /// Of the only host of `graph`, which must outlive this.
+  NcclDistances(const Graph& graph, const ModelLibrary& models);
+
+  /// As wired, before a relay GPU (PXN) stands in: NVL, PIX, PXB, PHB (one NUMA node), SYS...
+  [[nodiscard]] nccl::PathType type(DeviceId a, DeviceId b) const;
+  /// GPUDirect RDMA between the two is off, and a higher NCCL_NET_GDR_LEVEL alone would switch it on.
+  [[nodiscard]] bool level_too_low(DeviceId gpu, DeviceId nic) const;
+  /// "its default level PXB", "NCCL_NET_GDR_LEVEL=PIX"
+  [[nodiscard]] std::string level_text() const;
+
+ private:
+  using DevicePair = std::pair<std::size_t, std::size_t>;
+  void look(const ModelLibrary& models);
+
+  const Graph& graph_;
+  nccl::Settings settings_;
+  nccl::PathType level_ = nccl::PathType::pxb;
+  std::map<DevicePair, nccl::PathType> types_;
+  std::map<DevicePair, bool> too_low_;  ///< of GPU and NIC
+};
 
 }  // namespace gdr

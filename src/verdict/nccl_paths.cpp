@@ -25,9 +25,8 @@ class Analysis {
         paths_(graph_, rules),
         gpus_(graph_.gpus),
         nets_(graph_.nets) {
-    use_gdr_c2c_ = settings.net_gdr_c2c.value_or(rules.gdr_c2c);
-    gdr_level_ =
-        parse_level(settings.net_gdr_level).value_or(rules.level_includes_p2c && use_gdr_c2c_ ? PathType::p2c : PathType::pxb);
+    use_gdr_c2c_ = uses_gdr_over_c2c(rules, settings);
+    gdr_level_ = gdr_level(rules, settings);
     relays_.assign(gpus_.size(), std::vector<std::size_t>(nets_.size()));
     for (std::size_t g = 0; g < gpus_.size(); ++g) std::fill(relays_[g].begin(), relays_[g].end(), g);
   }

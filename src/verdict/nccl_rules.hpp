@@ -49,10 +49,17 @@ struct Rules {
   int max_channels = 32;
 };
 
-/// Throws InputError when the text is no version or older than 2.12 (paths are not modelled before PXN).
+/// False when the text is no version or older than 2.12 (paths are not modelled before PXN).
+bool is_modelled(const std::string& version);
+/// Throws InputError for a version that is not modelled.
 Rules rules_of(const std::string& version);
 
 /// A level as NCCL reads it; nullopt when it is not set or not understood, which NCCL treats alike.
 std::optional<PathType> parse_level(std::string_view text);
+
+/// True when ways over C2C are let through whatever the level.
+bool uses_gdr_over_c2c(const Rules& rules, const Settings& settings);
+/// The farthest way on which GPUDirect RDMA is used.
+PathType gdr_level(const Rules& rules, const Settings& settings);
 
 }  // namespace gdr::nccl

@@ -72,7 +72,8 @@ std::optional<Bandwidth> ForwardLimit::least() const {
 }
 
 ForwardLimit forward_limit(const PairContext& pair) {
-  if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex()) return {};
+  // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses nothing but that port.
+  if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex() || pair.ways.parts_at_switch) return {};
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
     return parameter ? std::optional(parameter->value) : std::nullopt;
   };

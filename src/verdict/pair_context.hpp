@@ -40,7 +40,8 @@ struct PairContext {
 
 PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind, DeviceId from, DeviceId to);
 
-/// What the CPU forwards between root ports on the pair's way; nullopt where it does not limit or the CPU is not known.
+/// What the CPU forwards from one root port to another on the pair's way; nullopt where it does not limit (as on the way back down
+/// the same root port, after a redirect) or the CPU is not known.
 struct ForwardLimit {
   std::optional<Bandwidth> read;
   std::optional<Bandwidth> write;

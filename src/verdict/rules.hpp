@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "verdict/nccl_distance.hpp"
 #include "verdict/pair_context.hpp"
 
 namespace gdr {
@@ -50,7 +51,7 @@ void ordering_rules(const PairContext& pair, RuleNotes& notes);  ///< relaxed or
 void network_rules(const PairContext& pair, RuleNotes& notes);   ///< RoCE
 
 // These look at pairs that are in use: the best one of each GPU.
-void nccl_rules(const PairContext& pair, RuleNotes& notes);  ///< NCCL_NET_GDR_LEVEL
+void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& notes);  ///< NCCL_NET_GDR_LEVEL
 /// Uplinks of switches that several pairs in use share: (index in `pairs`, note).
 std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<const PairContext*>& pairs);
 

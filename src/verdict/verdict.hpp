@@ -76,7 +76,8 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-/// The NIC a GPU is best used with: the best answer (works, unknown, slow, blocked), then the shortest way, then the first.
+/// The NIC a GPU is best used with: the best answer (works, unknown, slow, blocked), then the shortest way; GPUs that share their
+/// set of equally good NICs take them in turn.
 struct BestPair {
   std::size_t host = 0;
   std::string gpu;

@@ -116,12 +116,78 @@ TEST(VerdictNccl, ForcingASlowWayMayNotHelp) {
   EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=SYS; it may not help, since the CPU forwards peer traffic slowly.");
 }
 
+TEST(VerdictNccl, TheWordsAreThoseOfTheVersion) {
+  // Two levels of one Broadcom Gen5 switch: NCCL joins them from 2.20 on. Before 2.12 only the tree counts.
+  const std::string device = R"("kind": "switch", "model": "pex89144", "link": "gen5x16", "acs": [])";
+  const std::string devices = fmt::format(
+      R"({{"name": "sw0", "under": "hb0", {0}}}, {{"name": "sw1", "under": "sw0", {0}}},
+      {{"name": "gpu0", "kind": "gpu", "model": "h100-sxm5", "under": "sw1", "link": "gen5x16", "acs": []}},
+      {{"name": "gpu1", "kind": "gpu", "model": "h100-sxm5", "under": "hb0", "link": "gen5x16"}},
+      {{"name": "gpu2", "kind": "gpu", "model": "h100-sxm5", "under": "hb1", "link": "gen5x16"}},
+      {{"name": "nic0", "kind": "nic", "model": "connectx-7", "under": "sw0", "link": "gen5x16", "acs": []}})",
+      device);
+  const HostText host{.cpu = "sapphire-rapids",
+                      .devices = devices,
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 4}, {"from": "gpu1", "to": "gpu2", "count": 4}])"};
+  for (const char* version : {"2.18.6", "2.28.9", "2.11.4"}) {
+    const gdr::Verdict verdict = judge(host, {{"nccl_version", version}});
+    EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/nic0").nccl_distance, "PXB") << version;
+    EXPECT_EQ(pair(verdict, "h0/gpu2", "h0/nic0").nccl_distance, "SYS") << version;
+    EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/gpu1").nccl_distance, "NVL") << version;
+    EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/gpu2").nccl_distance, std::string(version) == "2.11.4" ? "SYS" : "NVB") << version;
+  }
+}
+
+TEST(VerdictNccl, TheLevelIsNotBlamedForWhatDriversSwitchOff) {
+  const gdr::Verdict verdict =
+      judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"h0/gpu0.gdr", "false"}, {"nccl_net_gdr_level", "PIX"}});
+  EXPECT_TRUE(fires(verdict, "gdr-off"));
+  EXPECT_FALSE(fires(verdict, "gdr-level-too-low"));
+}
+
+TEST(VerdictNccl, ALevelThatNcclDoesNotUnderstand) {
+  const gdr::Verdict verdict = judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", "FAR"}});
+  EXPECT_EQ(finding(verdict, "gdr-level-too-low").message,
+            "NCCL calls this way PHB and with NCCL_NET_GDR_LEVEL=FAR, which it does not understand and takes for PXB, stages "
+            "through host memory instead of using GPUDirect RDMA.");
+}
+
+TEST(VerdictNccl, ARelayGpuKeepsGpuDirect) {
+  // gpu1 has no NIC near it; NCCL goes over NVLink and gpu0's NIC (PXN).
+  const HostText host{.cpu = "epyc-genoa",
+                      .devices = one_switch() + R"(, {"name": "gpu1", "kind": "gpu", "model": "a100-pcie-40gb", "under": "hb1"})",
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 12}])"};
+  EXPECT_EQ(pair(judge(host), "h0/gpu1", "h0/nic0").nccl_distance, "SYS");
+  EXPECT_FALSE(fires(judge(host), "gdr-level-too-low"));
+  EXPECT_TRUE(fires(judge(host, {{"nccl_version", "2.11.4"}}), "gdr-level-too-low")) << "before PXN";
+}
+
+TEST(VerdictNccl, GenerationSixCameWithTwoEleven) {
+  const HostText host{.cpu = "epyc-turin", .devices = one_switch()};
+  const std::vector<gdr::Setting> gen6{{"h0/nic0.link", "gen6x8"}, {"nccl_version", "2.10.3"}};
+  const gdr::Finding f = finding(judge(host, gen6), "gen6-unknown-to-nccl");
+  EXPECT_EQ(f.severity, Severity::note);
+  EXPECT_EQ(f.where, "h0/nic0");
+  EXPECT_EQ(f.message, "NCCL 2.10.3 does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.");
+  EXPECT_FALSE(fires(judge(host, {{"h0/nic0.link", "gen6x8"}, {"nccl_version", "2.11.4"}}), "gen6-unknown-to-nccl"));
+  EXPECT_FALSE(fires(judge(host, {{"h0/nic0.link", "gen5x8"}, {"nccl_version", "2.10.3"}}), "gen6-unknown-to-nccl"));
+  EXPECT_FALSE(fires(judge(host, {{"h0/nic0.link", "gen6x8"}}), "gen6-unknown-to-nccl")) << "the version is not stated";
+}
+
 TEST(VerdictNccl, GraceHopperCountsAsNearFromTwoTwentySeven) {
   const HostText host{.cpu = "grace",
                       .devices = apart("hb0", "gh200", "connectx-7"),
                       .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 10, "model": "nvlink-c2c"}])"};
   EXPECT_TRUE(fires(judge(host, {{"nccl_version", "2.25.1"}}), "gdr-level-too-low"));
   EXPECT_FALSE(fires(judge(host, {{"nccl_version", "2.27.3"}}), "gdr-level-too-low"));
+}
+
+TEST(VerdictNccl, NvlinkToAPower9IsNoC2c) {
+  const HostText host{.cpu = "power9",
+                      .devices = apart("hb0", "v100-sxm2-16gb", "connectx-6-hdr"),
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 3, "model": "nvlink2"}])"};
+  EXPECT_EQ(pair(judge(host), "h0/gpu0", "h0/nic0").nccl_distance, "PHB");
+  EXPECT_EQ(finding(judge(host), "gdr-level-too-low").remedy.find("2.27"), std::string::npos);
 }
 
 TEST(VerdictSharing, PairsInUseThatShareAnUplink) {

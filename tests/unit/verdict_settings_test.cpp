@@ -30,8 +30,7 @@ TEST(VerdictAcs, ARedirectingPortIsNamedWithItsBit) {
   EXPECT_EQ(f.where, "h0/sw0 downstream port of h0/nic0, bit RR");
   EXPECT_EQ(f.message,
             "ACS at the port sends peer traffic up to the root port and back instead of across the switch: it takes the uplink "
-            "twice and gets "
-            "at most 20.0 GB/s of reads and 23.0 GB/s of writes from the root complex.");
+            "both ways, whose 27.2 GB/s all traffic of the switch then shares.");
   EXPECT_EQ(f.remedy,
             "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel parameter "
             "pci=disable_acs_redir=PORT.");
@@ -55,8 +54,10 @@ TEST(VerdictAcs, EachBitThatRedirectsCountsOnItsSide) {
   EXPECT_EQ(finding(gpu_side, "acs-redirect").severity, Severity::note);
 }
 
-TEST(VerdictAcs, RedirectIsAnErrorWhereTheRootComplexIsSlow) {
-  const gdr::Verdict verdict = judge(HostText{.cpu = "broadwell-ep", .devices = one_switch()}, {{"acs", "on"}});
+TEST(VerdictAcs, RedirectIsAnErrorWhereTheUplinkIsSlow) {
+  const HostText host{.cpu = "broadwell-ep", .devices = one_switch()};
+  EXPECT_EQ(answer(judge(host, {{"acs", "on"}})), PairAnswer::works) << "nothing goes from one root port to another";
+  const gdr::Verdict verdict = judge(host, {{"acs", "on"}, {"h0/sw0.link", "gen3x8"}});
   EXPECT_EQ(answer(verdict), PairAnswer::slow);
   EXPECT_EQ(finding(verdict, "acs-redirect").severity, Severity::error);
   EXPECT_EQ(finding(verdict, "acs-redirect").where, "h0/sw0 downstream ports of h0/nic0, h0/gpu0, bits RR+CR");
@@ -102,6 +103,20 @@ TEST(VerdictIommu, TranslateBlocksPassthroughAndOffDoNot) {
 TEST(VerdictIommu, TheSameForAmdGpus) {
   EXPECT_EQ(answer(judge(HostText{.devices = apart("hb0", "mi100")}, {{"iommu", "translate"}})), PairAnswer::blocked);
   EXPECT_EQ(answer(judge(HostText{.devices = apart("hb0", "mi100")}, {{"iommu", "passthrough"}})), PairAnswer::works);
+}
+
+TEST(VerdictIommu, StagingOnAmdWantsFourNodesASocket) {
+  const std::string second = R"(, {"name": "gpu1", "kind": "gpu", "model": "a100-pcie-40gb", "under": "hb1", "link": "gen4x16"})";
+  const auto with = [&](const std::string& cpu, const std::string& iommu) {
+    return judge(HostText{.cpu = cpu, .devices = one_switch() + second}, {{"iommu", iommu}});
+  };
+  const gdr::Finding f = finding(with("epyc-milan", "translate"), "staging-limited-by-nps1");
+  EXPECT_EQ(f.severity, Severity::note);
+  EXPECT_EQ(f.where, "h0");
+  EXPECT_FALSE(fires(with("epyc-milan", "off"), "staging-limited-by-nps1")) << "peer-to-peer works";
+  EXPECT_FALSE(fires(with("ice-lake-sp", "translate"), "staging-limited-by-nps1"));
+  EXPECT_FALSE(fires(judge(HostText{.cpu = "epyc-milan", .devices = one_switch()}, {{"iommu", "translate"}}), "staging-limited-by-nps1"))
+      << "one GPU";
 }
 
 TEST(VerdictIommu, DmaBufIsMappedButLeavesTheSwitch) {

@@ -173,7 +173,8 @@ void Inventor::set_cpu(NcclElement& cpu, const std::string& name) const {
 }
 
 int Inventor::c2c_bandwidth(const NvLink& link) const {
-  if (!has_model("nvlink", link.model)) return 0;
+  // POWER9 has its NVLinks at the CPU, too; NCCL calls these nvlink.
+  if (link.model != "nvlink-c2c" || !has_model("nvlink", link.model)) return 0;
   return static_cast<int>(models_->nvlink(link.model).link_bandwidth.value.bytes_per_second / 1e6);
 }
 

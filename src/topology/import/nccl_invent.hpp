@@ -25,7 +25,7 @@ class Inventor {
   const std::string& bus_id(const Device& device);
   /// vendor, familyid, modelid and arch as `model` has them.
   void set_cpu(NcclElement& cpu, const std::string& model) const;
-  /// Megabytes a second of one C2C link to a CPU, 0 when not known.
+  /// Megabytes a second of one C2C link to a CPU; 0 when not known or another link.
   [[nodiscard]] int c2c_bandwidth(const NvLink& link) const;
 
  private:
