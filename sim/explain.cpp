@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sim/predict.hpp"
 
@@ -34,6 +36,8 @@ std::vector<HopReport> hops_of(const Parts& parts, const Stage& stage, const Sta
     report.to = parts.graph().label(hop.to);
     report.link = link_text(parts, hop);
     if (hop.kind == HopKind::pcie) report.bandwidth = parts.link_bandwidth(hop);
+    if (hop.kind == HopKind::memory) report.bandwidth = parts.memory_bandwidth(parts.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
+    if (hop.kind == HopKind::root_complex) report.bandwidth = parts.cpu(hop.from).root_complex_bandwidth.value;
     if (hop.kind == HopKind::wire) {
       report.latency = hop.up ? parts.wire_latency() : Duration{};
       const VertexId nic = hop.up ? hop.from : hop.to;
@@ -46,6 +50,26 @@ std::vector<HopReport> hops_of(const Parts& parts, const Stage& stage, const Sta
     hops.push_back(std::move(report));
   }
   return hops;
+}
+
+/// What bounds the stage beside the links of its hops: its own limit, or a resource that is no link.
+std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const FlowSpec& flow, const StageSpec& spec) {
+  const double granule = static_cast<double>(spec.whole_message ? flow.message.count : std::min(spec.granule.count, flow.message.count));
+  const double per_byte = spec.whole_message ? spec.units_per_granule / granule
+                                             : spec.units_per_byte + spec.units_per_packet * std::ceil(granule / spec.packet.as_double()) / granule;
+  std::pair<std::string, Bandwidth> least;
+  const auto consider = [&](const std::string& name, double units_per_second) {
+    const Bandwidth payload{units_per_second / per_byte};
+    if (per_byte > 0 && (least.first.empty() || payload < least.second)) least = {name, payload};
+  };
+  if (spec.limit > 0) consider(spec.limit_name, spec.limit);
+  for (const std::size_t index : spec.resources) {
+    const std::string& name = scenario.resources[index].name;
+    const bool hop = name.find(" link ") != std::string::npos || name.find(" port ") != std::string::npos || name.ends_with(" memory") ||
+                     name.find("root complex") != std::string::npos;
+    if (!hop) consider(name, scenario.resources[index].units_per_second);
+  }
+  return least;
 }
 
 }  // namespace
@@ -65,7 +89,9 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
     report.name = spec.name;
     report.times = outcome.flows.front().stages[i];
     report.latency = spec.latency;
-    report.limit = spec.limit_name;
+    const auto [limit, rate] = tightest_limit(scenario, flow, spec);
+    report.limit = limit;
+    report.limit_rate = rate;
     if (spec.plan_stage != StageSpec::no_plan_stage) {
       const Stage& stage = plan.stages[spec.plan_stage];
       report.mover = stage.mover;

@@ -49,11 +49,15 @@ void FlowBuilder::add_copy(const Stage& stage, bool last) {
   StageSpec spec;
   spec.name = fmt::format("copy {} to {}", graph_.label(stage.from), graph_.label(stage.to));
   spec.granule = chunk_;
-  dma(spec, stage);
+  if (plan_.transfer.path == PathKind::nvlink) over_nvlink(spec, stage);
+  else dma(spec, stage);
   const double per_byte = spec.units_per_byte + spec.units_per_packet / std::min(spec.packet, size_).as_double();
-  use(spec, all_.resource(fmt::format("{} copy engines", graph_.label(stage.engine)),
-                          gpu.copy_bandwidth.value * static_cast<double>(gpu.copy_engines.value), true), per_byte);
-  limit(spec, gpu.copy_bandwidth.value, fmt::format("{} copy engine", graph_.label(stage.engine)));
+  // Over NVLink copies are spread over engines and limited by the links and the memory; copy_bandwidth is an engine's PCIe rate.
+  if (plan_.transfer.path != PathKind::nvlink) {
+    use(spec, all_.resource(fmt::format("{} copy engines", graph_.label(stage.engine)),
+                            gpu.copy_bandwidth.value * static_cast<double>(gpu.copy_engines.value), true), per_byte);
+    limit(spec, gpu.copy_bandwidth.value, fmt::format("{} copy engine", graph_.label(stage.engine)));
+  }
   // The next mover waits until the CPU knows that the copy is done; the last byte is visible before that.
   const bool told = last && plan_.transfer.operation == Operation::send;
   if (!last || told) spec.latency += gpu.copy_completion_latency.value;

@@ -20,7 +20,8 @@ class FlowBuilder {
     const auto& staging = graph_.topology().staging;
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;
-    chunk_ = std::min(chunk_, size_);
+    const bool whole = plan.transfer.path == PathKind::p2p || plan.transfer.path == PathKind::nvlink;
+    chunk_ = whole ? size_ : std::min(chunk_, size_);
     if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
 
@@ -34,7 +35,7 @@ class FlowBuilder {
     return flow_.stages.size() - 1;
   }
   [[nodiscard]] bool tcp() const { return plan_.transfer.path == PathKind::tcp; }
-  [[nodiscard]] bool staged() const { return plan_.transfer.memory == MemoryKind::gpu && plan_.transfer.path != PathKind::gdr && plan_.transfer.path != PathKind::p2p; }
+  [[nodiscard]] bool staged() const { return plan_.transfer.memory == MemoryKind::gpu && plan_.transfer.path != PathKind::gdr && plan_.transfer.path != PathKind::p2p && plan_.transfer.path != PathKind::nvlink; }
   [[nodiscard]] Bytes nic_granule() const;
   [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const { return graph_.socket(host, graph_.socket_of_numa(host, numa)); }
 
@@ -42,6 +43,7 @@ class FlowBuilder {
   void use_route(StageSpec& spec, const Stage& stage, double units_per_byte);
   void use_root_complex(StageSpec& spec, const Stage& stage, double units_per_byte);
   void dma(StageSpec& spec, const Stage& stage);
+  void over_nvlink(StageSpec& spec, const Stage& stage);
   void limit(StageSpec& spec, Bandwidth payload, const std::string& name);
 
   void add_launch(const Stage& copy);

@@ -7,6 +7,7 @@
 
 #include "common/check.hpp"
 #include "common/error.hpp"
+#include "topology/distance.hpp"
 
 namespace gdr::sim {
 namespace {
@@ -186,6 +187,30 @@ Bandwidth Parts::memory_bandwidth(VertexId memory) const {
   const auto nodes = std::count_if(host.numa_nodes.begin(), host.numa_nodes.end(), [&](const NumaNode& n) { return n.socket == socket; });
   const double peak = static_cast<double>(model.memory_channels.value) * megatransfers * 1e6 * channel_bytes;
   return {peak * static_cast<double>(model.memory_efficiency_percent.value) / 100 / static_cast<double>(nodes)};
+}
+
+const NvlinkModel& Parts::nvlink(const Hop& hop) const {
+  const Edge& edge = graph_->edge(hop.edge);
+  const NvLink& link = graph_->topology().hosts.at(edge.host).nvlinks.at(edge.index);
+  if (!link.model.empty()) return models_->nvlink(link.model);
+  for (const VertexId end : {hop.from, hop.to})
+    if (graph_->vertex(end).kind == VertexKind::gpu)
+      if (const auto& generation = gpu(end).nvlink_generation) return models_->nvlink(fmt::format("nvlink{}", generation->value));
+  throw InputError(fmt::format("{} to {}: the NVLink's generation is not known; give \"model\" in \"nvlinks\"", graph_->label(hop.from), graph_->label(hop.to)));
+}
+
+Bandwidth Parts::nvlink_bandwidth(DeviceId from, DeviceId to) const {
+  const Route route = *graph_->nvlink_route(graph_->device(from), graph_->device(to));
+  const NvlinkModel& model = nvlink(route.front());
+  return model.link_bandwidth.value * (static_cast<double>(model.protocol_efficiency_percent.value) / 100 * nvlink_count(*graph_, from, to));
+}
+
+Duration Parts::nvlink_latency(const Route& route) const {
+  const NvlinkModel& model = nvlink(route.front());
+  Duration time = model.latency.value;
+  for (const Hop& hop : route)
+    if (graph_->vertex(hop.to).kind == VertexKind::nvswitch && model.switch_latency) time += model.switch_latency->value;
+  return time;
 }
 
 std::optional<Bandwidth> Parts::credit_bound(const Route& route) const {

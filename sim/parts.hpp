@@ -53,6 +53,10 @@ class Parts {
   /// Network, NIC port to NIC port, without the NICs.
   [[nodiscard]] Duration wire_latency() const;
 
+  /// Payload per second and direction between two GPUs over all NVLinks that join them, and one way through them.
+  [[nodiscard]] Bandwidth nvlink_bandwidth(DeviceId from, DeviceId to) const;
+  [[nodiscard]] Duration nvlink_latency(const Route& route) const;
+
   /// Reads and writes that the DRAM of one NUMA node sustains together.
   [[nodiscard]] Bandwidth memory_bandwidth(VertexId memory) const;
   /// Posted-write bound by the flow-control credits of the ports on the route; nullopt: none known.
@@ -61,6 +65,8 @@ class Parts {
   [[nodiscard]] bool through_root_complex(const Route& route) const;
 
  private:
+  [[nodiscard]] const NvlinkModel& nvlink(const Hop& hop) const;
+
   const Graph* graph_;
   const ModelLibrary* models_;
 };

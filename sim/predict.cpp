@@ -82,6 +82,39 @@ Outcome Simulator::run(const Scenario& scenario) {
   return outcome;
 }
 
+namespace {
+
+double granule_of(const FlowSpec& flow, const StageSpec& stage) {
+  return static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
+}
+
+/// Seconds that a stage is busy with `bytes` when it has its resources for itself.
+double busy_for(const Scenario& scenario, const FlowSpec& flow, const StageSpec& stage, double bytes) {
+  double fastest = stage.limit;
+  for (const std::size_t index : stage.resources) {
+    const double capacity = scenario.resources[index].units_per_second;
+    fastest = fastest > 0 ? std::min(fastest, capacity) : capacity;
+  }
+  const double work = fastest > 0 ? units_per_byte(flow, stage) * bytes / fastest : 0;
+  return work + stage.setup.seconds * std::ceil(bytes / granule_of(flow, stage));
+}
+
+/// The window whose bytes are back latest for what they allow: its loop is every latency in it, and the time of the slowest stage for the
+/// whole window and of the others for a granule.
+Candidate tightest_window(const Scenario& scenario, const FlowSpec& flow, double rate) {
+  Candidate tightest;
+  for (const WindowSpec& window : flow.windows) {
+    double loop = window.return_latency.seconds;
+    for (std::size_t s = window.first; s <= window.last; ++s)
+      loop += flow.stages[s].latency.seconds + busy_for(scenario, flow, flow.stages[s], granule_of(flow, flow.stages[s]));
+    const double under_way = std::max(window.limit.as_double(), granule_of(flow, flow.stages[window.first]));
+    consider(tightest, rate * loop / under_way, window.name);
+  }
+  return tightest;
+}
+
+}  // namespace
+
 std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t f) {
   std::vector<double> used(scenario.resources.size(), 0);
   for (std::size_t i = 0; i < scenario.flows.size(); ++i)
@@ -94,28 +127,14 @@ std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::si
   for (const StageSpec& stage : flow.stages) {
     for (const std::size_t index : stage.resources)
       consider(best, used[index] / scenario.resources[index].units_per_second, scenario.resources[index].name);
-    const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
-    const double work = units_per_byte(flow, stage) * rate;
-    if (stage.limit > 0) consider(best, work / stage.limit, stage.limit_name);
+    if (stage.limit > 0) consider(best, units_per_byte(flow, stage) * rate / stage.limit, stage.limit_name);
     // A stage that works on one granule at a time is busy for its set-up as well.
-    double fastest = stage.limit > 0 ? stage.limit : 0;
-    for (const std::size_t index : stage.resources) {
-      const double capacity = scenario.resources[index].units_per_second;
-      fastest = fastest > 0 ? std::min(fastest, capacity) : capacity;
-    }
-    const double busy = stage.setup.seconds * rate / granule + (fastest > 0 ? work / fastest : 0);
-    if (stage.setup.seconds > 0) consider(best, busy, stage.name);
+    const double granule = granule_of(flow, stage);
+    if (stage.setup.seconds > 0) consider(best, busy_for(scenario, flow, stage, granule) * rate / granule, stage.name);
   }
   if (best.use > 0.97) return best.name;
-  // Nothing is full: some window is what waits.
-  Candidate tightest;
-  for (const WindowSpec& window : flow.windows) {
-    double loop = window.return_latency.seconds;
-    for (std::size_t s = window.first; s <= window.last; ++s) loop += flow.stages[s].latency.seconds;
-    const double under_way = std::max(window.limit.as_double(), flow.stages[window.first].whole_message ? flow.message.as_double() : 1.0);
-    consider(tightest, rate * loop / under_way, window.name);
-  }
-  return tightest.use > best.use ? tightest.name : best.name;
+  const Candidate window = tightest_window(scenario, flow, rate);
+  return window.use > best.use ? window.name : best.name;
 }
 
 namespace {

@@ -65,7 +65,8 @@ struct StageReport {
   Bytes bytes;
   StageTimes times;
   Duration latency;     ///< of a granule, after it was sent
-  std::string limit;    ///< the stage's own limit, if it has one
+  std::string limit;    ///< the tightest of what bounds the stage beside its links: a window, credits, the root complex...
+  Bandwidth limit_rate;  ///< of payload
   std::vector<HopReport> hops;
 };
 

@@ -139,4 +139,23 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
   spec.latency += parts_.one_way(stage.data) + parts_.write_latency(stage.to);
 }
 
+/// A copy over NVLink: all links that join the two GPUs, shared by what leaves one and by what enters the other.
+void FlowBuilder::over_nvlink(StageSpec& spec, const Stage& stage) {
+  const Bandwidth bandwidth = parts_.nvlink_bandwidth(plan_.transfer.from, plan_.transfer.to);
+  const bool switched = stage.data.size() > 1;
+  const std::string from = graph_.label(stage.from);
+  const std::string to = graph_.label(stage.to);
+  if (switched) {
+    use(spec, all_.resource(from + " NVLink out", bandwidth, false), 1);
+    use(spec, all_.resource(to + " NVLink in", bandwidth, false), 1);
+  } else {
+    use(spec, all_.resource(fmt::format("{} to {} NVLink", from, to), bandwidth, false), 1);
+  }
+  // Every byte is read in one device memory and written in the other.
+  for (const VertexId gpu : {stage.from, stage.to})
+    use(spec, all_.resource(graph_.label(gpu) + " memory", parts_.gpu(gpu).memory_bandwidth.value, false), 1);
+  const Duration one_way = parts_.nvlink_latency(stage.data);
+  spec.latency += stage.reads ? one_way * 2 : one_way;
+}
+
 }  // namespace gdr::sim

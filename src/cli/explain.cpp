@@ -26,11 +26,11 @@ std::string short_bytes(double bytes) {
 
 /// The paths side by side, a column each.
 std::string comparison(const std::vector<sim::Explanation>& paths) {
-  std::vector<std::vector<std::string>> rows{{""}, {"latency us"}, {"done us"}, {"GB/s, steady"}, {"stages"}, {"host memory passes"}, {"DRAM bytes per byte"}, {"PCIe bytes per byte"}, {"cores at that rate"}};
+  std::vector<std::vector<std::string>> rows{{""}, {"latency us"}, {"done us"}, {"GB/s, steady"}, {"steps"}, {"host memory passes"}, {"DRAM bytes per byte"}, {"PCIe bytes per byte"}, {"cores at that rate"}};
   for (const sim::Explanation& path : paths) {
     const sim::Prediction& p = path.prediction;
     const std::string cells[] = {std::string(to_string(p.transfer.path)), short_number(p.latency.us()), short_number(p.completion.us()),
-                                 short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{}", p.stages.size()),
+                                 short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{}", path.stages.size()),
                                  fmt::format("{:g}", p.host_memory_bytes_per_byte), fmt::format("{:g}", p.dram_bytes_per_byte),
                                  fmt::format("{:.2f}", p.pcie_bytes_per_byte), fmt::format("{:.2f}", p.cpu_cores)};
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(cells[i]);
@@ -45,6 +45,7 @@ std::string stages_text(const sim::Explanation& path) {
     text += fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()), short_number(stage.times.end.us()), stage.name);
     if (stage.mover) text += fmt::format(", {}", to_string(stage.bytes));
     text += "\n";
+    if (!stage.limit.empty()) text += fmt::format("       at most: {}, {}\n", stage.limit, short_number(stage.limit_rate.gigabytes_per_second()) + " GB/s");
     std::vector<std::vector<std::string>> rows;
     for (const sim::HopReport& hop : stage.hops)
       rows.push_back({fmt::format("       {} > {}", hop.from, hop.to), hop.link, hop.bandwidth ? short_number(hop.bandwidth->gigabytes_per_second()) + " GB/s" : "",
@@ -55,11 +56,11 @@ std::string stages_text(const sim::Explanation& path) {
 }
 
 std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& paths, const TransferOptions& options) {
-  std::string text = fmt::format("{}: {} to {}, {} of {}, one message alone\n\n{}", graph.topology().name, options.from, options.to, options.operation,
+  std::string text = fmt::format("{}: {} to {}\n{} of {}, one message alone\n\n{}", graph.topology().name, options.from, options.to, options.operation,
                                  to_string(paths.front().prediction.transfer.size), comparison(paths));
   for (const sim::Explanation& path : paths) text += stages_text(path);
   return text + "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
-                "Hops: link, its rate with headers, latency at its far end, bytes on it.\n";
+                "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency at its far end, bytes on it. Limits of a step that no link has follow \"at most\".\n";
 }
 
 json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
@@ -83,6 +84,7 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
                                      {"end_us", rounded(stage.times.end.us())},
                                      {"latency_ns", rounded(stage.latency.ns())},
                                      {"limit", stage.limit},
+                                     {"limit_GBps", stage.limit.empty() ? json::Value() : rounded(stage.limit_rate.gigabytes_per_second())},
                                      {"hops", std::move(hops)}});
   }
   value.set("stages", std::move(stages));
@@ -97,9 +99,10 @@ void run(const TransferOptions& options, const ModelLibrary& models) {
   sim::Simulator simulator;
   std::vector<sim::Explanation> paths;
   const Verdict verdict = judge(graph, models);
-  for (const Transfer& transfer : transfers_of(topology, options)) {
-    if (const auto reason = why_blocked(graph, models, verdict, transfer)) {
-      if (options.path != "all") throw InputError(*reason);
+  for (const Transfer& transfer : transfers_of(graph, options)) {
+    const PathVerdict answer = verdict_of(graph, models, verdict, transfer);
+    if (answer.answer == PairAnswer::blocked) {
+      if (options.path != "all") throw InputError(answer.reason);
       continue;
     }
     paths.push_back(sim::explain(simulator, parts, transfer, {}));

@@ -36,6 +36,23 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out;
+  std::size_t column = 0;
+  for (const std::string& word : split(text, ' ')) {
+    if (column > 0 && column + 1 + word.size() > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!out.empty()) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
 std::string short_number(double value) {
   if (value == 0) return "0";
   const double magnitude = std::floor(std::log10(std::abs(value)));

@@ -2,9 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
-#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -24,14 +25,16 @@ struct PredictOptions : TransferOptions {
   std::string flows;
 };
 
-/// A path that --path all asked for and that this topology does not have.
+/// A path that was asked for and gives no prediction.
 struct Skipped {
   PathKind path = PathKind::gdr;
   std::string reason;
+  bool blocked = false;  ///< by the verdict; otherwise the path does not exist here
 };
 
 struct Results {
   std::vector<sim::Prediction> predictions;
+  std::map<PathKind, PathVerdict> verdicts;
   std::vector<Skipped> skipped;
 };
 
@@ -55,7 +58,7 @@ class Progress {
 };
 
 Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const PredictOptions& options) {
-  const std::vector<Transfer> transfers = transfers_of(parts.graph().topology(), options);
+  const std::vector<Transfer> transfers = transfers_of(parts.graph(), options);
   const Verdict verdict = judge(parts.graph(), parts.models());
   Results results;
   Progress progress(transfers.size());
@@ -63,15 +66,21 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
     progress.step();
     if (!results.skipped.empty() && results.skipped.back().path == transfer.path) continue;
     try {
-      if (const auto reason = why_blocked(parts.graph(), parts.models(), verdict, transfer)) throw InputError(*reason);
+      const PathVerdict answer = verdict_of(parts.graph(), parts.models(), verdict, transfer);
+      results.verdicts[transfer.path] = answer;
+      if (answer.answer == PairAnswer::blocked) {
+        results.skipped.push_back({transfer.path, answer.reason, true});
+        continue;
+      }
       results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional}));
     } catch (const InputError& error) {
-      // A path that was asked for by name must work; of "all", those that do are shown.
+      // A path that was asked for by name must exist; of "all", those that do are shown.
       if (options.path != "all") throw;
-      results.skipped.push_back({transfer.path, error.what()});
+      results.skipped.push_back({transfer.path, error.what(), false});
     }
   }
-  if (results.predictions.empty() && !results.skipped.empty()) throw InputError(results.skipped.front().reason);
+  const bool any_blocked = std::any_of(results.skipped.begin(), results.skipped.end(), [](const Skipped& s) { return s.blocked; });
+  if (results.predictions.empty() && !any_blocked) throw InputError(results.skipped.front().reason);
   return results;
 }
 
@@ -81,17 +90,30 @@ std::string describe_path(PathKind path) {
     case PathKind::staged: return "copied through bounce buffers in host memory";
     case PathKind::tcp: return "host memory and the kernel's sockets";
     case PathKind::rdma: return "host memory to host memory by RDMA";
-    case PathKind::p2p: return "one GPU's copy engine on the other's memory";
+    case PathKind::p2p: return "one GPU's copy engine on the other's memory, over PCIe";
+    case PathKind::nvlink: return "the same over NVLink or xGMI";
   }
   return {};
 }
 
+std::string path_heading(PathKind path, const Results& results) {
+  std::string text = fmt::format("\n{}: {}\n", to_string(path), describe_path(path));
+  const PathVerdict& verdict = results.verdicts.at(path);
+  if (verdict.answer != PairAnswer::works)
+    text += wrapped(fmt::format("  verdict: {}, {} (gdr check says more)", to_string(verdict.answer), verdict.reason), 2) + "\n";
+  return text;
+}
+
+constexpr const char* legend =
+    "\nlatency: one message alone, from its post to its last byte in the target memory;\n"
+    "done: until the sender has its completion. GB/s: 10^9 payload bytes per second,\n"
+    "steady. cores: kept busy at that rate. Bytes per payload byte count both hosts:\n"
+    "host memory each read or write of it, PCIe every link with its headers.\n";
+
 std::string to_text(const Graph& graph, const Results& results, const PredictOptions& options) {
-  const sim::Prediction& first = results.predictions.front();
-  std::string text = fmt::format("{}: {} to {}, {}, queue depth {}, {} queue pair{}{}\n", graph.topology().name,
-                                 label(graph.topology(), first.transfer.from), label(graph.topology(), first.transfer.to),
-                                 to_string(first.transfer.operation), options.depth, options.queue_pairs, options.queue_pairs == 1 ? "" : "s",
-                                 options.bidirectional ? ", both directions" : "");
+  std::string text = fmt::format("{}: {} to {}\n{}, queue depth {}, {} queue pair{}{}\n", graph.topology().name, options.from, options.to,
+                                 options.operation, options.depth, options.queue_pairs, options.queue_pairs == 1 ? "" : "s",
+                                 options.bidirectional ? ", both directions (GB/s are sums)" : "");
   for (std::size_t i = 0; i < results.predictions.size();) {
     const PathKind path = results.predictions[i].transfer.path;
     std::vector<std::vector<std::string>> rows{{"  size", "latency us", "done us", "GB/s", "cores", "limited by"}};
@@ -99,22 +121,26 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
     for (; end < results.predictions.size() && results.predictions[end].transfer.path == path; ++end) {
       const sim::Prediction& p = results.predictions[end];
       rows.push_back({"  " + to_string(p.transfer.size), short_number(p.latency.us()), short_number(p.completion.us()),
-                      short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{:.2f}", p.cpu_cores), p.bottleneck.substr(0, 36)});
+                      short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{:.2f}", p.cpu_cores), p.bottleneck.substr(0, 32)});
     }
     const sim::Prediction& last = results.predictions[end - 1];
-    text += fmt::format("\n{}: {}\n", to_string(path), describe_path(path));
-    text += fmt::format("  per payload byte: host memory {:g}, DRAM {:g}, PCIe {:.2f} bytes\n", last.host_memory_bytes_per_byte, last.dram_bytes_per_byte,
-                        last.pcie_bytes_per_byte);
+    text += path_heading(path, results);
+    text += fmt::format("  bytes per payload byte: host memory {:g}, DRAM {:g}, PCIe {:.2f}\n", last.host_memory_bytes_per_byte,
+                        last.dram_bytes_per_byte, last.pcie_bytes_per_byte);
     text += table(rows);
     i = end;
   }
-  for (const Skipped& skipped : results.skipped) text += fmt::format("\n{}: not possible: {}\n", to_string(skipped.path), skipped.reason);
-  return text;
+  for (const Skipped& skipped : results.skipped)
+    text += "\n" + wrapped(fmt::format("{}: not possible: {}", to_string(skipped.path), skipped.reason), 2) + "\n";
+  return text + legend;
 }
 
 std::string to_json_text(const Graph& graph, const Results& results, const PredictOptions& options) {
   json::Array list;
-  for (const sim::Prediction& prediction : results.predictions) list.push_back(prediction_to_json(graph, prediction));
+  for (const sim::Prediction& prediction : results.predictions) {
+    list.push_back(prediction_to_json(graph, prediction));
+    list.back().set("verdict", to_string(results.verdicts.at(prediction.transfer.path).answer));
+  }
   json::Array skipped;
   for (const Skipped& skip : results.skipped) skipped.emplace_back(json::Object{{"path", to_string(skip.path)}, {"reason", skip.reason}});
   json::Value document(json::Object{{"format", 1}, {"topology", graph.topology().name}, {"from", options.from}, {"to", options.to}, {"results", std::move(list)}});
@@ -164,6 +190,8 @@ std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::
     timed.transfer.size = flow.required("size").bytes();
     if (const auto n = flow.optional("operation")) timed.transfer.operation = resolve(*n, parse_operation);
     if (const auto n = flow.optional("start")) timed.start = n->duration();
+    if (const auto n = flow.optional("via"))
+      for (const json::Node& nic : n->array()) timed.transfer.via.push_back(resolve(nic, device));
     flow.finish();
   }
   object.finish();
@@ -179,7 +207,7 @@ std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransf
     sum += p.bandwidth.gigabytes_per_second();
     rows.push_back({fmt::format("{} {}", label(graph.topology(), p.transfer.from), label(graph.topology(), p.transfer.to)),
                     std::string(to_string(p.transfer.path)), to_string(p.transfer.size), short_number(flows[i].start.us()), short_number(p.latency.us()),
-                    short_number(p.bandwidth.gigabytes_per_second()), p.bottleneck.substr(0, 24)});
+                    short_number(p.bandwidth.gigabytes_per_second()), p.bottleneck.substr(0, 22)});
   }
   return fmt::format("{}: {} flows together\n\n{}\nsum of bandwidths: {} GB/s\n", graph.topology().name, flows.size(), table(rows), short_number(sum));
 }
@@ -206,21 +234,28 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
   }
 }
 
-void run(const PredictOptions& options, const ModelLibrary& models) {
+/// 1 when a path that was asked for by name is blocked, or every path is.
+int run(const PredictOptions& options, const ModelLibrary& models) {
   const Topology topology = load(options);
   const Graph graph(topology);
   const sim::Parts parts(graph, models);
   if (!options.flows.empty()) {
-    if (!options.from.empty() || !options.to.empty()) throw InputError("--flows names the ends of every flow; leave out --from and --to");
     run_flows(parts, options);
-    return;
+    return 0;
   }
   if (options.from.empty() || options.to.empty()) throw InputError("say what to predict: --from HOST/DEVICE --to HOST/DEVICE, or --flows FILE");
   sim::Simulator simulator;
   const Results results = run_transfers(simulator, parts, options);
-  if (options.format == "json") write_file("-", to_json_text(graph, results, options));
-  else if (options.format == "csv") write_file("-", to_csv(graph, results.predictions));
-  else write_file("-", to_text(graph, results, options));
+  if (options.format == "json") {
+    write_file("-", to_json_text(graph, results, options));
+  } else if (options.format == "csv") {
+    write_file("-", to_csv(graph, results.predictions));
+    for (const Skipped& skipped : results.skipped) std::fprintf(stderr, "gdr: %s: not possible: %s\n", std::string(to_string(skipped.path)).c_str(), skipped.reason.c_str());
+  } else {
+    write_file("-", to_text(graph, results, options));
+  }
+  const bool named = options.path != "all";
+  return results.predictions.empty() || (named && !results.skipped.empty()) ? 1 : 0;
 }
 
 }  // namespace
@@ -234,15 +269,20 @@ void add_predict(CLI::App& app, Context& context) {
   command->add_option("--depth", options->depth, "messages posted and not completed, for bandwidth")->check(CLI::Range(1, 1 << 16))->capture_default_str();
   command->add_option("--queue-pairs", options->queue_pairs, "queue pairs that share the transfer")->check(CLI::Range(1, 4096))->capture_default_str();
   command->add_flag("--bidirectional", options->bidirectional, "the same the other way at once; bandwidths are sums");
-  command->add_option("--flows", options->flows, "file of transfers that run together: from, to, path, operation, size, start");
+  command->add_option("--flows", options->flows, "file of transfers that run together (docs/output.md)");
   command->footer(
-      "Latency is one message alone, from the post to the last byte visible in the target\n"
-      "memory; done: until the initiator has its completion. GB/s is decimal, steady state.\n"
+      "Exit codes: 0 fine, 1 a path named in --path is blocked (or every path), 2 wrong input.\n"
       "Examples:\n"
       "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0\n"
       "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0 \\\n"
       "      --path gdr --size 1MiB --set h0/nic0.link=gen3x8");
-  command->callback([options, &context] { run(*options, *context.models); });
+  command->callback([options, command, &context] {
+    // Every flow of a file says these for itself; silence would look like obedience.
+    if (!options->flows.empty())
+      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional"})
+        if (command->get_option(name)->count() > 0) throw InputError(fmt::format("{} and --flows exclude each other: the file says it for each flow", name));
+    context.exit_code = run(*options, *context.models);
+  });
 }
 
 }  // namespace gdr::cli

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <vector>
 
 #include "cli/output.hpp"
 #include "common/error.hpp"
@@ -15,7 +16,7 @@ void add_transfer_options(CLI::App& command, TransferOptions& options, const std
   command.add_option("--set", options.settings, "KEY=VALUE: what if, as in iommu=translate or h0/nic0.link=gen4x8")->allow_extra_args(false);
   command.add_option("--from", options.from, "HOST/DEVICE whose memory the bytes leave")->required(ends_required);
   command.add_option("--to", options.to, "HOST/DEVICE whose memory they reach")->required(ends_required);
-  command.add_option("--path", options.path, "all, or a list of gdr, staged, tcp, rdma (host memory), p2p")->capture_default_str();
+  command.add_option("--path", options.path, "all, or a list of gdr, staged, tcp, rdma (host memory), p2p (PCIe), nvlink")->capture_default_str();
   command.add_option("--operation", options.operation, "write, read (the receiving side fetches) or send (two-sided, as MPI)")->capture_default_str();
   command.add_option("--size", options.sizes, "sizes of a message, 1B to 16GiB, separated by commas");
   command.add_option("--via", options.via, "NICs to use, as in h0/nic1,h1/nic1 (default: the nearest)");
@@ -33,11 +34,15 @@ Topology load(const TransferOptions& options) {
 
 std::vector<Bytes> parse_sizes(const std::string& text) {
   std::vector<Bytes> sizes;
-  for (const std::string& part : split(text)) sizes.push_back(parse_bytes(part));
+  for (const std::string& part : split(text)) {
+    sizes.push_back(parse_bytes(part));
+    check_size(sizes.back());
+  }
   return sizes;
 }
 
-std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptions& options) {
+std::vector<Transfer> transfers_of(const Graph& graph, const TransferOptions& options) {
+  const Topology& topology = graph.topology();
   Transfer base;
   base.from = find_device(topology, options.from);
   base.to = find_device(topology, options.to);
@@ -47,7 +52,7 @@ std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptio
     for (const std::string& nic : split(options.via)) base.via.push_back(find_device(topology, nic));
   std::vector<PathKind> paths;
   if (options.path == "all") {
-    paths = paths_between(base.from, base.to, base.memory);
+    paths = paths_between(graph, base.from, base.to, base.memory);
   } else {
     for (const std::string& name : split(options.path)) paths.push_back(parse_path(name));
   }
@@ -64,29 +69,47 @@ std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptio
 
 namespace {
 
-std::optional<std::string> blocked_pair(const Verdict& verdict, const std::string& a, const std::string& b) {
-  for (const Pair& pair : verdict.pairs) {
-    const bool same = (pair.from == a && pair.to == b) || (pair.from == b && pair.to == a);
-    if (!same || pair.answer != PairAnswer::blocked) continue;
-    for (const Finding& finding : verdict.findings)
-      if (std::find(pair.findings.begin(), pair.findings.end(), finding.rule) != pair.findings.end())
-        return fmt::format("{} and {} cannot reach each other ({}): {} {}", a, b, finding.rule, finding.message, finding.remedy);
-    return fmt::format("{} and {} cannot reach each other; gdr check says more", a, b);
+const Pair* find_pair(const Verdict& verdict, const std::string& a, const std::string& b) {
+  for (const Pair& pair : verdict.pairs)
+    if ((pair.from == a && pair.to == b) || (pair.from == b && pair.to == a)) return &pair;
+  return nullptr;
+}
+
+/// The pairs that a path needs: GPU and NIC on either side for gdr, the two GPUs for p2p.
+std::vector<const Pair*> pairs_of(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer) {
+  const Topology& topology = graph.topology();
+  std::vector<const Pair*> pairs;
+  if (transfer.path == PathKind::p2p) pairs.push_back(find_pair(verdict, label(topology, transfer.from), label(topology, transfer.to)));
+  if (transfer.path == PathKind::gdr) {
+    const TransferPlan plan = plan_transfer(graph, models, transfer);
+    pairs.push_back(find_pair(verdict, label(topology, transfer.from), label(topology, *plan.from_nic)));
+    pairs.push_back(find_pair(verdict, label(topology, transfer.to), label(topology, *plan.to_nic)));
   }
-  return std::nullopt;
+  std::erase(pairs, nullptr);
+  return pairs;
+}
+
+std::string blocked_text(const Verdict& verdict, const Pair& pair) {
+  for (const Finding& finding : verdict.findings)
+    if (std::find(pair.findings.begin(), pair.findings.end(), finding.rule) != pair.findings.end())
+      return fmt::format("{} and {} cannot reach each other ({}): {} {}", pair.from, pair.to, finding.rule, finding.message, finding.remedy);
+  return fmt::format("{} and {} cannot reach each other; gdr check says more", pair.from, pair.to);
 }
 
 }  // namespace
 
-std::optional<std::string> why_blocked(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer) {
-  const Topology& topology = graph.topology();
-  const std::string from = label(topology, transfer.from);
-  const std::string to = label(topology, transfer.to);
-  if (transfer.path == PathKind::p2p) return blocked_pair(verdict, from, to);
-  if (transfer.path != PathKind::gdr) return std::nullopt;
-  const TransferPlan plan = plan_transfer(graph, models, transfer);
-  if (const auto reason = blocked_pair(verdict, from, label(topology, *plan.from_nic))) return reason;
-  return blocked_pair(verdict, to, label(topology, *plan.to_nic));
+PathVerdict verdict_of(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer) {
+  PathVerdict result;
+  for (const Pair* pair : pairs_of(graph, models, verdict, transfer)) {
+    if (pair->answer == PairAnswer::blocked) return {PairAnswer::blocked, blocked_text(verdict, *pair)};
+    // Slow says more than unknown, and both more than works.
+    const bool worse = pair->answer == PairAnswer::slow || (pair->answer == PairAnswer::unknown && result.answer != PairAnswer::slow);
+    if (!worse) continue;
+    std::string rules;
+    for (const std::string& rule : pair->findings) rules += (rules.empty() ? "" : ", ") + rule;
+    result = {pair->answer, fmt::format("{} with {}: {}", pair->from, pair->to, rules)};
+  }
+  return result;
 }
 
 }  // namespace gdr::cli

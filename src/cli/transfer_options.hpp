@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +36,14 @@ Topology load(const TransferOptions& options);
 std::vector<Bytes> parse_sizes(const std::string& text);
 
 /// One transfer a path and size, path by path. Paths named one by one must exist; with "all", those that make sense.
-std::vector<Transfer> transfers_of(const Topology& topology, const TransferOptions& options);
+std::vector<Transfer> transfers_of(const Graph& graph, const TransferOptions& options);
 
-/// Why a path cannot work on this topology: the finding of the verdict on a pair that it needs (GPU and NIC on either side for gdr,
-/// the two GPUs for p2p). nullopt: nothing forbids it, as far as the topology says.
-std::optional<std::string> why_blocked(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer);
+/// What the verdict says of the pairs that a path needs (GPU and NIC on either side for gdr, the two GPUs for p2p): the worst of them, with
+/// the finding that blocks it or the names of the rules. Other paths work.
+struct PathVerdict {
+  PairAnswer answer = PairAnswer::works;
+  std::string reason;
+};
+PathVerdict verdict_of(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer);
 
 }  // namespace gdr::cli

@@ -14,7 +14,7 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 5> path_names{"gdr", "staged", "tcp", "rdma", "p2p"};
+constexpr std::array<std::string_view, 6> path_names{"gdr", "staged", "tcp", "rdma", "p2p", "nvlink"};
 constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
 constexpr std::array<std::string_view, 5> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy"};
 
@@ -33,8 +33,9 @@ std::string_view to_string(Operation operation) { return operation_names.at(stat
 Operation parse_operation(std::string_view text) { return parse_word<Operation>(text, operation_names, "operation"); }
 std::string_view to_string(Mover mover) { return mover_names.at(static_cast<std::size_t>(mover)); }
 
-std::vector<PathKind> paths_between(DeviceId from, DeviceId to, MemoryKind memory) {
+std::vector<PathKind> paths_between(const Graph& graph, DeviceId from, DeviceId to, MemoryKind memory) {
   if (memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
+  if (from.host == to.host && nvlink_count(graph, from, to) > 0) return {PathKind::staged, PathKind::p2p, PathKind::nvlink};
   if (from.host == to.host) return {PathKind::staged, PathKind::p2p};
   return {PathKind::tcp, PathKind::staged, PathKind::gdr};
 }
@@ -85,6 +86,11 @@ class Planner {
       copy_out();
       plan_.to_numa = plan_.from_numa;
       copy_in();
+    } else if (t.path == PathKind::nvlink) {
+      const bool read = t.operation == Operation::read;
+      const Route route = *graph_.nvlink_route(graph_.device(t.from), graph_.device(t.to));
+      plan_.stages.push_back({Mover::copy_engine, graph_.device(read ? t.to : t.from), graph_.device(t.from), graph_.device(t.to), t.size, read, route,
+                              read ? reversed(route) : Route{}, false});
     } else if (t.operation == Operation::read) {
       add_read(Mover::copy_engine, graph_.device(t.to), graph_.device(t.from), graph_.device(t.to));
     } else {
@@ -163,27 +169,41 @@ class Planner {
   TransferPlan plan_;
 };
 
+}  // namespace
+
+void check_size(Bytes size) {
+  if (size.count == 0) throw InputError("a transfer of 0 bytes takes no path; give at least 1B");
+  if (size.count > (std::uint64_t{16} << 30U)) throw InputError(fmt::format("{} is more than 16GiB, the largest transfer", to_string(size)));
+}
+
+namespace {
+
 void check_ends(const Graph& graph, const Transfer& t) {
   const auto refuse = [&](DeviceId id, std::string_view need) {
     throw InputError(fmt::format("{} is a {}, {}", label(graph.topology(), id), to_string(get(graph.topology(), id).kind), need));
   };
-  if (t.size.count == 0) throw InputError("a transfer of 0 bytes takes no path; give at least 1B");
-  if (t.size.count > (std::uint64_t{16} << 30U)) throw InputError(fmt::format("{} is more than 16GiB, the largest transfer", to_string(t.size)));
+  check_size(t.size);
   for (const DeviceId id : {t.from, t.to}) {
     const DeviceKind kind = get(graph.topology(), id).kind;
     if (t.memory == MemoryKind::gpu && kind != DeviceKind::gpu) refuse(id, "and GPU memory needs a GPU; use --memory host for the host memory near it");
     if (kind == DeviceKind::host_bridge) refuse(id, "which is no end of a transfer");
   }
   if (t.from == t.to) throw InputError(fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
-  for (const DeviceId id : t.via)
-    if (get(graph.topology(), id).kind != DeviceKind::nic) refuse(id, "and --via takes NICs");
+  for (std::size_t i = 0; i < t.via.size(); ++i) {
+    if (get(graph.topology(), t.via[i]).kind != DeviceKind::nic) refuse(t.via[i], "and --via takes NICs");
+    if (t.via[i].host != t.from.host && t.via[i].host != t.to.host) refuse(t.via[i], "on a host that has no part in this transfer");
+    for (std::size_t j = 0; j < i; ++j)
+      if (t.via[i].host == t.via[j].host)
+        throw InputError(fmt::format("{} and {} are NICs of one host; a transfer takes one NIC a host, use a flow for each (--flows)",
+                                     label(graph.topology(), t.via[j]), label(graph.topology(), t.via[i])));
+  }
 }
 
 }  // namespace
 
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer) {
   check_ends(graph, transfer);
-  const std::vector<PathKind> possible = paths_between(transfer.from, transfer.to, transfer.memory);
+  const std::vector<PathKind> possible = paths_between(graph, transfer.from, transfer.to, transfer.memory);
   if (std::find(possible.begin(), possible.end(), transfer.path) == possible.end()) {
     std::vector<std::string_view> names;
     for (const PathKind path : possible) names.push_back(to_string(path));

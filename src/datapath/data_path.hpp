@@ -18,6 +18,7 @@ enum class PathKind {
   tcp,     ///< as staged, and the kernel's sockets copy them once more on each side
   rdma,    ///< host memory to host memory by RDMA
   p2p,     ///< one GPU's copy engine reads or writes the other's memory over PCIe
+  nvlink,  ///< the same over NVLink (or xGMI), directly or through NVSwitches
 };
 std::string_view to_string(PathKind path);
 PathKind parse_path(std::string_view text);
@@ -77,11 +78,14 @@ struct TransferPlan {
 /// nearest NICs take them in turn. nullopt: the host has none.
 std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma);
 
+/// Throws InputError unless the size is from 1 B to 16 GiB.
+void check_size(Bytes size);
+
 /// Lays out the stages. Throws InputError when the path does not exist on this topology, saying why.
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer);
 
 /// The paths that make sense between two devices, for --path all.
-std::vector<PathKind> paths_between(DeviceId from, DeviceId to, MemoryKind memory);
+std::vector<PathKind> paths_between(const Graph& graph, DeviceId from, DeviceId to, MemoryKind memory);
 
 /// Logical passes of each payload byte through host memory: one for each read or write of it, two for a CPU copy.
 int host_memory_passes(const TransferPlan& plan, const Graph& graph);
