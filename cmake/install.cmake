@@ -1,4 +1,4 @@
-# `cmake --install BUILD --prefix P`: the tool, the libraries with their headers, the data, and the files for find_package(gdr).
+# `cmake --install BUILD --prefix P`: the tool, the libraries with their headers, the data, the documents, and the files for find_package(gdr).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gdr)
@@ -14,6 +14,9 @@ foreach(folder models topologies)
     install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr COMPONENT tool)
   endif()
 endforeach()
+
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool FILES_MATCHING PATTERN "*.md" PATTERN "topology.schema.json")
 
 configure_package_config_file(cmake/gdrConfig.cmake.in ${PROJECT_BINARY_DIR}/gdrConfig.cmake INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_DATADIR)

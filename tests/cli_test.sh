@@ -45,6 +45,11 @@ code=0
 
 "$gdr" --version | grep -qE '^gdr [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
 "$gdr" --help | grep -q 'Examples:' || fail "--help has no examples"
+for command in "" show check predict explain import export; do
+  # shellcheck disable=SC2086  # nothing: the tool's own help
+  wide=$("$gdr" $command --help | awk 'length > 80')
+  [ -z "$wide" ] || fail "$command --help is wider than 80 columns: $wide"
+done
 GDR_DATA_DIR=$work "$gdr" --help >/dev/null || fail "--help needs the models"
 export GDR_DATA_DIR=$work
 refused "gdr: GDR_DATA_DIR=$work holds no folder models/; set it to the folder that has models/ and topologies/" show "$small"

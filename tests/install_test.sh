@@ -13,11 +13,35 @@ cmake -S "$source/examples/consumer" -B "$work/consumer" -D CMAKE_PREFIX_PATH="$
   -D CMAKE_CXX_FLAGS="$flags" >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
 cmake --build "$work/consumer" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 
-# Beside the installed tool, a program must take the data that was installed with it, although the source tree is there, too.
-cp "$work/consumer/consumer" "$work/moved/bin/"
-found=$("$work/moved/bin/consumer" "$source/tests/data/small.json")
-expected="small: 1 GPUs, 1 NICs; models in $work/moved/share/gdr"
-[ "$found" = "$expected" ] || { printf 'found:    %s\nexpected: %s\n' "$found" "$expected"; exit 1; }
+fail() { echo "$*"; exit 1; }
+consumer=$work/consumer/consumer
+
+# A program takes the data of the prefix that find_package found, although the source tree is there, too.
+found=$("$consumer")
+case $found in
+  "two-dual-socket-4gpu-1nic: h0/gpu2 to h1/gpu2, models in $work/moved/share/gdr/models"*) ;;
+  *) fail "the consumer said: $found" ;;
+esac
+for path in gdr staged; do
+  grep -Eq "^$path +[1-9][0-9.]* us +[1-9][0-9.]* GB/s$" <<<"$found" || fail "the consumer does not predict $path: $found"
+done
+"$consumer" "$source/topologies/clusters/two-dgx-a100.json" h0/gpu0 h1/gpu0 >"$work/a100" || fail "the consumer fails on two-dgx-a100"
+
+# Without that data it fails, since the installed libraries do not look into the source tree; GDR_DATA_DIR helps.
+mv "$work/moved/share/gdr" "$work/data"
+if said=$("$consumer" 2>&1); then fail "without its data the consumer went on: $said"; fi
+grep -q "GDR_DATA_DIR" <<<"$said" && ! grep -qF "$source" <<<"$said" || fail "without its data the consumer said: $said"
+GDR_DATA_DIR=$work/data "$consumer" >/dev/null || fail "the consumer does not take GDR_DATA_DIR"
+mv "$work/data" "$work/moved/share/gdr"
+
+# Beside the installed tool, a program takes what is beside it, wherever it was moved.
+cp "$consumer" "$work/moved/bin/"
+mv "$work/moved" "$work/again"
+grep -qF "$work/again/share/gdr" <<<"$("$work/again/bin/consumer")" || fail "the moved consumer does not take the data beside it"
+mv "$work/again" "$work/moved"
+for document in LICENSE output.md topology.md topology.schema.json; do
+  [ -f "$work/moved/share/doc/gdr/$document" ] || fail "share/doc/gdr/$document is not installed"
+done
 "$work/moved/bin/gdr" show "$source/tests/data/small.json" | grep -q 'gpu0' || { echo "the installed gdr does not show a topology"; exit 1; }
 
 # Every installed header compiles alone.

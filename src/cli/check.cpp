@@ -49,7 +49,8 @@ void add_check(CLI::App& app, Context& context) {
       "Example:\n"
       "  gdr check topologies/servers/dgx-a100.json --set acs=on\n"
       "\n"
-      "Exit codes: 0 no finding is an error, 1 some are, 2 wrong input.");
+      "Exit codes: 0 nothing is known to fail, 1 a GPU's best NIC is blocked or slow,\n"
+      "2 wrong input.");
   command->callback([options, &context] { context.exit_code = run(*options, *context.models); });
 }
 

@@ -132,8 +132,8 @@ void add_explain(CLI::App& app, Context& context) {
   command->get_option("--size")->capture_default_str();
   command->footer(
       "Example:\n"
-      "  gdr explain topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0 \\\n"
-      "      --path gdr,staged --size 1MiB");
+      "  gdr explain topologies/clusters/two-dgx-a100.json \\\n"
+      "      --from h0/gpu0 --to h1/gpu0 --path gdr,staged --size 1MiB");
   command->callback([options, &context] { run(*options, *context.models); });
 }
 

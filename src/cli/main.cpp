@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <system_error>
 
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
 #include "common/error.hpp"
 
 namespace {
@@ -27,7 +29,10 @@ constexpr const char* examples =
     "  gdr check two-hosts.json\n"
     "  gdr predict two-hosts.json --from h0/gpu0 --to h1/gpu0 --size 8B,1MiB\n"
     "\n"
-    "Exit codes: 0 fine, 1 the answer is no, 2 wrong input, 3 an error of this program.";
+    "Models: $GDR_DATA_DIR/models; without that variable ../share/gdr beside the tool,\n"
+    "then the source tree it was built in.\n"
+    "\n"
+    "Exit codes: 0 fine, 1 the answer is no, 2 wrong input, 3 a bug of this program.";
 
 /// A descriptor 0 to 2 that the caller closed would be given to the next file that is opened, and what is printed would
 /// go into that file. Opened for reading only, it makes printing fail instead.
@@ -77,12 +82,13 @@ int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** ar
 int run(int argc, char** argv) {
   CLI::App app("gdr: which GPU and NIC pairs can use GPUDirect RDMA in a topology, by which path, and how fast", "gdr");
   app.set_version_flag("--version", std::string("gdr ") + GDR_VERSION);
+  app.formatter(std::make_shared<gdr::cli::HelpFormatter>());  // the subcommands take it over
   app.footer(examples);
   app.require_subcommand(0, 1);  // a wrong word is then reported as such
   // The models are looked for when a subcommand is about to run: --help works without them.
   std::optional<gdr::ModelLibrary> models;
   gdr::cli::Context context;
-  app.parse_complete_callback([&] { context.models = &models.emplace(gdr::data_folder() + "/models"); });
+  app.parse_complete_callback([&] { context.models = &models.emplace(gdr::data_folder(GDR_SOURCE_DATA_DIR) + "/models"); });
   add_commands(app, context);
   return parse_and_run(app, context, argc, argv);
 }

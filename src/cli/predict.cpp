@@ -101,7 +101,7 @@ std::string path_heading(PathKind path, const Results& results) {
   std::string text = fmt::format("\n{}: {}\n", to_string(path), describe_path(path));
   const PathVerdict& verdict = results.verdicts.at(path);
   if (verdict.answer != PairAnswer::works)
-    text += wrapped(fmt::format("  verdict: {}, {} (gdr check says more)", to_string(verdict.answer), verdict.reason), 2) + "\n";
+    text += "  " + wrapped(fmt::format("verdict: {}, {} (gdr check says more)", to_string(verdict.answer), verdict.reason), 4, 78) + "\n";
   return text;
 }
 
@@ -167,7 +167,7 @@ std::string to_csv(const Graph& graph, const std::vector<sim::Prediction>& predi
   return text;
 }
 
-/// {"format": 1, "flows": [{"from", "to", "path", "operation", "size", "start"}...]}
+/// {"format": 1, "flows": [{"from", "to", "path", "operation", "size", "start", "via"}...]}
 std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::string& file) {
   const json::Value document = json::parse_file(file);
   json::ObjectReader object(json::Node(document, file));
@@ -290,11 +290,13 @@ void add_predict(CLI::App& app, Context& context) {
   command->add_flag("--bidirectional", options->bidirectional, "the same the other way at once; bandwidths are sums");
   command->add_option("--flows", options->flows, "file of transfers that run together (docs/output.md)");
   command->footer(
-      "Exit codes: 0 fine, 1 a path named in --path is blocked (or every path), 2 wrong input.\n"
       "Examples:\n"
       "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0\n"
-      "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0 \\\n"
-      "      --path gdr --size 1MiB --set h0/nic0.link=gen3x8");
+      "  gdr predict topologies/clusters/two-dgx-a100.json \\\n"
+      "      --from h0/gpu0 --to h1/gpu0 --path gdr --size 1MiB --set h0/nic0.link=gen3x8\n"
+      "\n"
+      "Exit codes: 0 fine, 1 a path named in --path is blocked (or every path),\n"
+      "2 wrong input.");
   command->callback([options, command, &context] {
     // Every flow of a file says these for itself; silence would look like obedience.
     if (!options->flows.empty())

@@ -39,9 +39,9 @@ void add_show(CLI::App& app, Context& /*context*/) {
   command->add_option("--format", options->format, "text or dot")->check(CLI::IsMember({"text", "dot"}))->capture_default_str();
   command->add_option("-o,--output", options->output, "file to write; - is standard output")->capture_default_str();
   command->footer(
-      "Example:\n"
+      "Examples:\n"
       "  gdr show topologies/servers/dgx-a100.json --set acs=on\n"
-      "  gdr show topologies/servers/dgx-a100.json --format dot | dot -Tpng -o dgx-a100.png");
+      "  gdr show topologies/servers/dgx-a100.json --format dot | dot -Tpng -o a100.png");
   command->callback([options] { run(*options); });
 }
 

@@ -227,7 +227,7 @@ std::string data_beside_program() {
 
 }  // namespace
 
-std::string data_folder() {
+std::string data_folder(const std::string& given) {
   const auto holds_models = [](const std::string& folder) {
     std::error_code error;
     return !folder.empty() && std::filesystem::is_directory(folder + "/models", error);
@@ -238,7 +238,8 @@ std::string data_folder() {
           fmt::format("GDR_DATA_DIR={} holds no folder models/; set it to the folder that has models/ and topologies/", chosen));
     return chosen;
   }
-  const std::array<std::string, 3> folders{data_beside_program(), GDR_SOURCE_DATA_DIR, GDR_INSTALL_DATA_DIR};
+  std::vector<std::string> folders{data_beside_program(), given, GDR_INSTALL_DATA_DIR};
+  std::erase(folders, "");
   for (const std::string& folder : folders)
     if (holds_models(folder)) return folder;
   throw InputError(

@@ -39,8 +39,8 @@ class ModelLibrary {
 };
 
 /// The folder that holds models/ and topologies/: $GDR_DATA_DIR, else ../share/gdr beside the running program's folder (an
-/// installed tool), else the source tree the library was built in, else share/gdr where it was to be installed.
-/// Throws InputError when none exists.
-std::string data_folder();
+/// installed tool), else `given` (what gdrConfig.cmake calls gdr_DATA_DIR, or a source tree), else share/gdr below the prefix
+/// the library was configured for. Throws InputError when none exists.
+std::string data_folder(const std::string& given = {});
 
 }  // namespace gdr

@@ -18,7 +18,7 @@ Topology import_text(const std::string& text) { return import_nccl_xml(std::vect
 TEST(NcclExport, GivesEveryPublishedFileBack) {
   const auto shared = test::shared_dir();
   if (!shared) GTEST_SKIP() << test::no_shared_dir;
-  const ModelLibrary models(data_folder() + "/models");
+  const ModelLibrary models(data_folder(GDR_PROJECT_DIR) + "/models");
   int files = 0;
   for (const std::string folder : {"/corpus/nccl-xml", "/nccl-expected/inputs"}) {
     for (const std::string& file : test::xml_files(*shared + folder)) {
@@ -73,7 +73,7 @@ TEST(NcclExport, WritesATopologyOfItsOwn) {
       {"name": "nvme0", "kind": "nvme", "under": "sw0"}],
     "nvlinks": [{"from": "gpu0", "to": "gpu1", "count": 4}, {"from": "gpu0", "count": 8}]}]})",
                                     "own.json");
-  const ModelLibrary models(data_folder() + "/models");
+  const ModelLibrary models(data_folder(GDR_PROJECT_DIR) + "/models");
   const Topology own = read_topology(document, "own.json", ".");
   const std::string text = export_nccl_xml(own, 0, &models);
   const Topology back = import_nccl_xml(std::vector<NamedText>{{text, "own.xml"}}, &models);

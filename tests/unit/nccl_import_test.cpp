@@ -129,7 +129,7 @@ TEST(NcclImport, MakesHostsOfFilesAndOfHashes) {
 }
 
 TEST(NcclImport, FindsModels) {
-  const ModelLibrary models(data_folder() + "/models");
+  const ModelLibrary models(data_folder(GDR_PROJECT_DIR) + "/models");
   const std::string text = in_cpu(
       R"(<pci busid="0000:01:00.0" class="0x030200" vendor="0x10DE" device="0x20B0"/><pci busid="0000:02:00.0" class="0x020000" vendor="0x15b3" device="0x1021"/>
          <pci busid="0000:03:00.0" class="0x038000"><gpu dev="1" gcn="908"/></pci><pci busid="0000:04:00.0" class="0x038000"><gpu dev="2" gcn="910"/></pci>)");
@@ -175,7 +175,7 @@ TEST(NcclImport, SurvivesHostileNesting) {
 TEST(NcclImport, ReadsEveryPublishedFile) {
   const auto shared = test::shared_dir();
   if (!shared) GTEST_SKIP() << test::no_shared_dir;
-  const ModelLibrary models(data_folder() + "/models");
+  const ModelLibrary models(data_folder(GDR_PROJECT_DIR) + "/models");
   int imported = 0;
   int graphs = 0;
   for (const std::string& file : test::xml_files(*shared + "/corpus/nccl-xml")) {

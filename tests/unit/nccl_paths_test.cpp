@@ -216,7 +216,7 @@ TEST(NcclPaths, TakesTopologiesOfTheirOwn) {
       {"name": "nic1", "kind": "nic", "model": "connectx-7", "under": "hb1", "link": "gen4x16"},
       {"name": "nic2", "kind": "nic", "model": "connectx-7", "under": "numa1", "link": "gen4x16"}]}]})",
                                     "own.json");
-  const ModelLibrary models(data_folder() + "/models");
+  const ModelLibrary models(data_folder(GDR_PROJECT_DIR) + "/models");
   const nccl::View view = nccl::view(read_topology(document, "own.json", "."), 0, &models, {});
   ASSERT_EQ(view.gpus.size(), 1U);
   ASSERT_EQ(view.nets.size(), 3U);
