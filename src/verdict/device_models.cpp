@@ -72,6 +72,8 @@ bool is_amd_gpu(const ModelLibrary& models, const Device& gpu) {
   return gpu_model(models, gpu).amd_gfx.has_value() || gpu.pci_id.starts_with("1002:");
 }
 
+std::string collective_library(const ModelLibrary& models, const Device& gpu) { return is_amd_gpu(models, gpu) ? "RCCL" : "NCCL"; }
+
 bool has_c2c(const Host& host, const Device& gpu) {
   return std::any_of(host.nvlinks.begin(), host.nvlinks.end(),
                      [&](const NvLink& link) { return link.from == gpu.name && numa_index(host, link.to).has_value(); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "topology/graph.hpp"
 #include "topology/model_library.hpp"
@@ -20,6 +21,8 @@ const CpuModel* cpu_of(const Graph& graph, const ModelLibrary& models, DeviceId 
 
 /// An AMD GPU, by its model or its PCI id.
 bool is_amd_gpu(const ModelLibrary& models, const Device& gpu);
+/// The library that GPUs of this kind run: "RCCL" (AMD's, which takes the same NCCL_ variables), else "NCCL".
+std::string collective_library(const ModelLibrary& models, const Device& gpu);
 /// A GPU that is joined to a NUMA node by NVLink-C2C.
 bool has_c2c(const Host& host, const Device& gpu);
 /// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a virtual machine and at 2.5 GT/s.

@@ -65,9 +65,12 @@ void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const std::string& version = pair.host().software.nccl_version;
   const std::optional<PcieLink>& link = pair.device(id).link;
   if (version.empty() || !version_before(version, "2.11.4") || !link || link->generation < 6) return;
+  const std::string library = collective_library(*pair.models, pair.gpu());
   notes.push_back({"gen6-unknown-to-nccl", Effect::informs, device_place(pair, id),
-                   fmt::format("NCCL {} does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.", version),
-                   "Use NCCL 2.11.4 or newer, or give NCCL a topology file (NCCL_TOPO_FILE) that says 32.0 GT/s and twice the width."});
+                   fmt::format("{} {} does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.", library, version),
+                   fmt::format("Use {0} 2.11.4 or newer, or give {0} a topology file (NCCL_TOPO_FILE) that says 32.0 GT/s and twice the "
+                               "width.",
+                               library)});
 }
 
 /// What to do about ports that outrun the slot.
