@@ -42,8 +42,12 @@ void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
   const Bandwidth could = payload_rate(*pair.models, *best, pair.max_payload);
   if (now >= could) return;
-  if (pair.kind == PairKind::gpu_nic && id == pair.initiator && network_rate(*pair.models, device) > now) return;  // slot()
-  notes.push_back({"link-below-device", now < pair.could_carry * 0.5 ? Effect::slows : Effect::costs, device_place(pair, id),
+  Effect effect = now < pair.could_carry * 0.5 ? Effect::slows : Effect::costs;
+  if (pair.kind == PairKind::gpu_nic && id == pair.initiator) {
+    if (network_rate(*pair.models, device) > now) return;  // nic-wider-than-slot says it
+    effect = Effect::informs;
+  }
+  notes.push_back({"link-below-device", effect, device_place(pair, id),
                    fmt::format("The link runs at {} where this device could train {}: {} instead of {} of payload.",
                                to_string(*device.link), to_string(*best), gbps(now), gbps(could)),
                    "Use a slot as wide and as fast as the card; if this one is, reseat the card, check riser, bifurcation and "
