@@ -138,7 +138,8 @@ std::optional<PcieLink> trainable_link(const Graph& graph, const ModelLibrary& m
   if (!fact.believed) return fact.link;
   if (device.link_capability) return device.link_capability;
   const std::optional<PcieLink> own = named_model_link(models, device);
-  if (!own) return std::nullopt;
+  // A GPU that is joined to its CPU by NVLink has the PCIe lanes that its board gives it, not those of a slot.
+  if (!own || has_c2c(graph.topology().hosts.at(id.host), device)) return std::nullopt;
   const std::optional<PcieLink> port = known_port_link(graph, models, id);
   if (port) return common_link(*own, *port);
   return PcieLink{fact.link ? std::min(fact.link->generation, own->generation) : own->generation, own->width};

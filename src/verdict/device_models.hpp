@@ -45,7 +45,8 @@ LinkFact link_of(const Graph& graph, const ModelLibrary& models, DeviceId device
 /// What the model that the file names can train; nullopt for a device without one.
 std::optional<PcieLink> named_model_link(const ModelLibrary& models, const Device& device);
 /// The fastest link between a device and the port above it: the file's capability, or what the models of both can do. Where the
-/// port is not known, the link's own generation stands for it. nullopt: the file names no model.
+/// port is not known, the link's own generation stands for it. nullopt: the file names no model, or the
+/// GPU is one that NVLink joins to its CPU.
 std::optional<PcieLink> trainable_link(const Graph& graph, const ModelLibrary& models, DeviceId device);
 /// The fastest link of any CPU in the host; nullopt when one is not named.
 std::optional<PcieLink> fastest_slot(const ModelLibrary& models, const Host& host);

@@ -69,6 +69,13 @@ TEST(VerdictLink, OnlyWhatBothEndsCouldTrainIsMissed) {
   EXPECT_FALSE(fires_below("epyc-rome", "generic", "gen3x8"));
 }
 
+TEST(VerdictLink, TheLanesOfAGpuThatNvlinkJoinsToItsCpuAreTheBoards) {
+  const HostText host{.cpu = "power9",
+                      .devices = apart("hb0", "v100-sxm2-16gb"),
+                      .more = R"(, "nvlinks": [{"from": "gpu0", "to": "numa0", "count": 3, "model": "nvlink2"}])"};
+  EXPECT_FALSE(fires(judge(host, {{"h0/gpu0.link", "gen3x2"}}), "link-below-device"));
+}
+
 TEST(VerdictLink, ANicWhoseNetworkFitsIsANote) {
   const auto with = [](const char* rate) {
     return judge(HostText{.devices = one_switch()}, {{"h0/nic0.link", "gen4x8"}, {"h0/nic0.port_rate", rate}});
