@@ -84,7 +84,31 @@ Bandwidth links_bound(const PairContext& pair, const Route& route, WireBytes wir
   return bound;
 }
 
+/// A GPU that NVLink or C2C joins to its CPU is reached over the CPU's fabric: the initiator's links, its root complex and those links count.
+std::optional<Bandwidth> c2c_bound(const PairContext& pair, const Engine& engine, bool reads) {
+  const VertexId gpu = pair.graph->device(pair.target);
+  if (!pair.graph->has_c2c(gpu) || pair.kind == PairKind::gpu_gpu) return std::nullopt;
+  const auto route = pair.graph->data_route(pair.graph->device(pair.initiator), gpu);
+  if (!route) return std::nullopt;
+  const GpuModel& model = gpu_model(*pair.models, pair.gpu());
+  const Bytes piece = reads ? std::min(model.completion_size.value, pair.max_payload) : pair.max_payload;
+  Bandwidth bound = links_bound(pair, *route, [&](const PcieModel& generation, const Hop&) {
+    return reads ? completion_traffic(generation, piece, piece).wire_bytes_per_byte : write_traffic(generation, piece, piece).wire_bytes_per_byte;
+  });
+  if (pair.cpu != nullptr) limit(bound, pair.cpu->root_complex_bandwidth.value);
+  limit(bound, engine.dma_bandwidth);
+  for (const NvLink& link : pair.host().nvlinks) {
+    if (link.from != pair.gpu().name || !numa_index(pair.host(), link.to)) continue;
+    const std::string name = link.model.empty() && model.nvlink_generation ? fmt::format("nvlink{}", model.nvlink_generation->value) : link.model;
+    if (name.empty()) continue;
+    const NvlinkModel& nvlink = pair.models->nvlink(name);
+    limit(bound, nvlink.link_bandwidth.value * (link.count * static_cast<double>(nvlink.protocol_efficiency_percent.value) / 100));
+  }
+  return bound;
+}
+
 Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
+  if (const auto over_cpu = c2c_bound(pair, engine, true)) return *over_cpu;
   const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
   Bytes piece = std::min(gpu.completion_size.value, pair.max_payload);
   if (pair.through_root_complex() && pair.cpu != nullptr && pair.cpu->read_completion_split)
@@ -108,6 +132,7 @@ Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
 }
 
 Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
+  if (const auto over_cpu = c2c_bound(pair, engine, false)) return *over_cpu;
   const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
   Bandwidth bound = links_bound(pair, pair.ways.request, [&](const PcieModel& generation, const Hop&) {
     return write_traffic(generation, pair.max_payload, pair.max_payload).wire_bytes_per_byte;

@@ -76,6 +76,8 @@ std::optional<Bandwidth> ForwardLimit::least() const {
 ForwardLimit forward_limit(const PairContext& pair) {
   // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses nothing but that port.
   if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex() || pair.ways.parts_at_switch) return {};
+  // Over NVLink or C2C the CPU's fabric delivers to the GPU, no root port does.
+  if (pair.graph->has_c2c(pair.graph->device(pair.target)) && pair.kind != PairKind::gpu_gpu) return {};
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
     return parameter ? std::optional(parameter->value) : std::nullopt;
   };

@@ -138,6 +138,46 @@ TEST(Paths, EqualPairsRunOnce) {
   EXPECT_EQ(after, before + 2);
 }
 
+// Caps hold whatever else runs: a one-byte flow is all headers and must not make room for the large one.
+TEST(Paths, ASmallFlowDoesNotRaiseALimit) {
+  const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
+  const Transfer large = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 16_MiB);
+  const auto alone = predict_together(simulator(), lab.parts, {{large, {}}}, {});
+  const auto beside = predict_together(simulator(), lab.parts, {{large, {}}, {lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_B), {1.0}}}, {});
+  expect_close("16 MiB across QPI, GB/s", 0.25, gbps(alone[0]), 1e-2);
+  expect_close("the same with a 1 B flow later, GB/s", gbps(alone[0]), gbps(beside[0]), 1e-3);
+}
+
+// 12 NVLinks of 25 GB/s at the model's efficiency; PCIe has no part in it.
+TEST(Paths, NvlinkBetweenGpus) {
+  const Lab lab("topologies/servers/dgx-a100.json");
+  const Prediction p = lab.run(lab.transfer("gpu0", "gpu7", PathKind::nvlink, 256_MiB));
+  const double efficiency = static_cast<double>(models().nvlink("nvlink3").protocol_efficiency_percent.value) / 100;
+  expect_close("NVLink 3 x 12, GB/s", 12 * 25 * efficiency, gbps(p), 2e-2);
+  EXPECT_EQ(p.pcie_bytes_per_byte, 0);
+}
+
+// Grace Hopper: copies between GPU and host memory go over C2C, not over the GPU's PCIe interface.
+TEST(Paths, C2cCarriesTheData) {
+  const Lab lab("topologies/clusters/two-gh200.json");
+  const auto plan = plan_transfer(lab.graph, models(), lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 1_MiB));
+  for (const Hop& hop : plan.stages.front().data) EXPECT_NE(hop.kind, HopKind::pcie);
+  EXPECT_EQ(plan.stages.front().data.front().kind, HopKind::c2c);
+}
+
+// One message takes one queue pair, however many there are.
+TEST(Paths, QueuePairsDoNotSpeedUpOneMessage) {
+  const Lab lab(dgx);
+  const Transfer t = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B);
+  EXPECT_EQ(lab.run(t, {128, 16, false}).latency, lab.run(t, {128, 1, false}).latency);
+  EXPECT_GT(gbps(lab.run(t, {128, 16, false})), gbps(lab.run(t, {128, 1, false})) * 0.999);
+}
+
+TEST(Paths, ABindingWindowIsNamed) {
+  const Lab lab(dgx, {"staging.depth=1"});
+  EXPECT_EQ(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck, "bounce buffers");
+}
+
 // The four figures that NVIDIA published for DGX A100 with HDR adapters (calibration): within 25 %.
 TEST(KnownResults, DgxA100) {
   const Lab lab(dgx);
