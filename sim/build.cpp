@@ -24,7 +24,7 @@ Scenario ScenarioBuilder::take() {
   for (const Shared& shared : resources_) {
     // Where capacity counts payload and stages count wire bytes, the capacity grows by their mean share of headers. Exact when
     // all flows have the same, as between equal devices.
-    const double units = shared.payload && shared.uses > 0 ? shared.units / shared.uses : 1;
+    const double units = shared.payload && shared.bytes > 0 ? shared.units / shared.bytes : 1;
     scenario.resources.push_back({shared.name, shared.capacity * units});
   }
   scenario.flows = std::move(flows_);

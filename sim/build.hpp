@@ -15,6 +15,7 @@ struct Drive {
   int queue_pairs = 1;
   std::uint64_t messages = 1;  ///< 0: without end
   Duration start;
+  std::uint64_t granules = 0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
 };
 
 /// What the flow costs beside time, per payload byte: from the stages alone, whatever the rate.
@@ -41,8 +42,8 @@ class ScenarioBuilder {
     std::string name;
     double capacity = 0;
     bool payload = false;  ///< capacity counts payload; stages count wire bytes
-    double units = 0;      ///< of all stages that use it, per payload byte, to average
-    int uses = 0;
+    double units = 0;      ///< of all stages that use it
+    double bytes = 0;      ///< payload of all stages that use it
   };
   friend class FlowBuilder;
 

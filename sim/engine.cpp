@@ -18,7 +18,7 @@
 namespace gdr::sim {
 namespace {
 
-constexpr double steady_tolerance = 1e-3;
+constexpr double steady_tolerance = 1e-4;
 
 /// Counts in bytes since the flow's start, over all its messages.
 struct StageState {

@@ -20,6 +20,7 @@ std::string link_text(const Parts& parts, const Hop& hop) {
       return name ? name->value : "socket link";
     }
     case HopKind::nvlink: return "NVLink";
+    case HopKind::c2c: return "C2C";
     case HopKind::wire: return "network";
   }
   return {};
@@ -37,6 +38,7 @@ std::vector<HopReport> hops_of(const Parts& parts, const Stage& stage, const Sta
     report.link = link_text(parts, hop);
     if (hop.kind == HopKind::pcie) report.bandwidth = parts.link_bandwidth(hop);
     if (hop.kind == HopKind::memory) report.bandwidth = parts.memory_bandwidth(parts.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
+    if (hop.kind == HopKind::c2c) report.bandwidth = parts.c2c_bandwidth(hop);
     if (hop.kind == HopKind::root_complex) report.bandwidth = parts.cpu(hop.from).root_complex_bandwidth.value;
     if (hop.kind == HopKind::wire) {
       report.latency = hop.up ? parts.wire_latency() : Duration{};
@@ -79,7 +81,7 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
   explanation.prediction = predict(simulator, parts, transfer, options);
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
   ScenarioBuilder alone(parts);
-  alone.add(plan, {1, options.queue_pairs, 1, {}});
+  alone.add(plan, {1, 1, 1, {}, 0});
   const Scenario scenario = alone.take();
   const Outcome outcome = simulator.run(scenario);
   const FlowSpec& flow = scenario.flows.front();

@@ -23,6 +23,11 @@ double nanoseconds(Duration d) { return d.seconds * 1e9; }
 }  // namespace
 
 Bytes FlowBuilder::nic_granule() const {
+  if (drive_.granules > 0 && !staged() && !tcp()) {
+    Bytes granule = mtu_;
+    while (granule.count * drive_.granules < size_.count) granule = granule * 2;
+    return granule;
+  }
   if (!staged()) return tcp() ? std::min(tcp_segment, std::max(size_, mtu_)) : mtu_;
   if (tcp()) return tcp_segment;
   Bytes granule = mtu_;
@@ -53,7 +58,8 @@ void FlowBuilder::add_copy(const Stage& stage, bool last) {
   else dma(spec, stage);
   const double per_byte = spec.units_per_byte + spec.units_per_packet / std::min(spec.packet, size_).as_double();
   // Over NVLink copies are spread over engines and limited by the links and the memory; copy_bandwidth is an engine's PCIe rate.
-  if (plan_.transfer.path != PathKind::nvlink) {
+  const bool by_pcie = std::any_of(stage.data.begin(), stage.data.end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
+  if (by_pcie) {
     use(spec, all_.resource(fmt::format("{} copy engines", graph_.label(stage.engine)),
                             gpu.copy_bandwidth.value * static_cast<double>(gpu.copy_engines.value), true), per_byte);
     limit(spec, gpu.copy_bandwidth.value, fmt::format("{} copy engine", graph_.label(stage.engine)));

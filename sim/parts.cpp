@@ -121,7 +121,7 @@ bool Parts::through_root_complex(const Route& route) const {
   bool memory = false;
   for (const Hop& hop : route) {
     bridge = bridge || graph_->vertex(hop.to).kind == VertexKind::host_bridge;
-    memory = memory || hop.kind == HopKind::memory;
+    memory = memory || hop.kind == HopKind::memory || hop.kind == HopKind::c2c;
   }
   return bridge && !memory;
 }
@@ -132,7 +132,10 @@ Duration Parts::crossing(const Route& route, std::size_t i) const {
   const bool after = i < route.size() && route[i].kind == HopKind::pcie;
   Duration time;
   switch (graph_->vertex(at).kind) {
-    case VertexKind::gpu: return gpu(at).pcie_latency.value;
+    case VertexKind::gpu:
+      for (const std::size_t hop : {i, i + 1})
+        if (hop >= 1 && hop <= route.size() && route[hop - 1].kind == HopKind::c2c) return nvlink(route[hop - 1]).latency.value;
+      return gpu(at).pcie_latency.value;
     case VertexKind::nic: return nic(at).pcie_latency.value;
     case VertexKind::pci_switch: return pci_switch(at).latency.value;
     case VertexKind::host_bridge:
@@ -197,6 +200,13 @@ const NvlinkModel& Parts::nvlink(const Hop& hop) const {
     if (graph_->vertex(end).kind == VertexKind::gpu)
       if (const auto& generation = gpu(end).nvlink_generation) return models_->nvlink(fmt::format("nvlink{}", generation->value));
   throw InputError(fmt::format("{} to {}: the NVLink's generation is not known; give \"model\" in \"nvlinks\"", graph_->label(hop.from), graph_->label(hop.to)));
+}
+
+Bandwidth Parts::c2c_bandwidth(const Hop& hop) const {
+  const NvlinkModel& model = nvlink(hop);
+  const Edge& edge = graph_->edge(hop.edge);
+  const int count = graph_->topology().hosts.at(edge.host).nvlinks.at(edge.index).count;
+  return model.link_bandwidth.value * (static_cast<double>(model.protocol_efficiency_percent.value) / 100 * count);
 }
 
 Bandwidth Parts::nvlink_bandwidth(DeviceId from, DeviceId to) const {

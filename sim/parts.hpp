@@ -53,6 +53,8 @@ class Parts {
   /// Network, NIC port to NIC port, without the NICs.
   [[nodiscard]] Duration wire_latency() const;
 
+  /// Payload per second and direction of the links between a GPU and its CPU.
+  [[nodiscard]] Bandwidth c2c_bandwidth(const Hop& hop) const;
   /// Payload per second and direction between two GPUs over all NVLinks that join them, and one way through them.
   [[nodiscard]] Bandwidth nvlink_bandwidth(DeviceId from, DeviceId to) const;
   [[nodiscard]] Duration nvlink_latency(const Route& route) const;

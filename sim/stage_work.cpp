@@ -9,8 +9,10 @@ namespace gdr::sim {
 void FlowBuilder::use(StageSpec& spec, std::size_t resource, double units_per_byte) {
   spec.resources.push_back(resource);
   ScenarioBuilder::Shared& shared = all_.resources_[resource];
-  shared.units += units_per_byte;
-  ++shared.uses;
+  // Weighted by the bytes that the flow moves: a flow of one byte is all headers and must not make room for another.
+  const double bytes = size_.as_double() * static_cast<double>(std::max<std::uint64_t>(1, drive_.messages));
+  shared.units += units_per_byte * bytes;
+  shared.bytes += bytes;
 }
 
 void FlowBuilder::limit(StageSpec& spec, Bandwidth payload, const std::string& name) {
@@ -53,6 +55,13 @@ void FlowBuilder::use_route(StageSpec& spec, const Stage& stage, double units_pe
         use(spec, all_.resource(fmt::format("{} to {} {}", graph_.label(hop.from), graph_.label(hop.to),
                                             cpu.socket_link_name ? cpu.socket_link_name->value : "socket link"),
                                 cpu.socket_link_bandwidth->value * links, true), units_per_byte);
+        break;
+      }
+      case HopKind::c2c: {
+        const Edge& edge = graph_.edge(hop.edge);
+        const std::string& gpu = graph_.topology().hosts.at(edge.host).nvlinks.at(edge.index).from;
+        use(spec, all_.resource(fmt::format("{}/{} C2C {}", graph_.topology().hosts.at(edge.host).name, gpu, direction), parts_.c2c_bandwidth(hop), true),
+            units_per_byte);
         break;
       }
       default: break;
@@ -100,7 +109,8 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
   const double per_byte = 1 + spec.units_per_packet / piece.as_double();
   use_route(spec, stage, per_byte);
   use_root_complex(spec, stage, per_byte);
-  const bool target_gpu = graph_.vertex(stage.reads ? stage.from : stage.to).kind == VertexKind::gpu && stage.engine != (stage.reads ? stage.from : stage.to);
+  const bool over_c2c = std::any_of(stage.data.begin(), stage.data.end(), [](const Hop& hop) { return hop.kind == HopKind::c2c; });
+  const bool target_gpu = !over_c2c && graph_.vertex(stage.reads ? stage.from : stage.to).kind == VertexKind::gpu && stage.engine != (stage.reads ? stage.from : stage.to);
   if (target_gpu) {
     const VertexId target = stage.reads ? stage.from : stage.to;
     const GpuModel& gpu = parts_.gpu(target);

@@ -21,7 +21,7 @@ void SteadyRate::add(double time, std::uint64_t bytes) {
   const auto rate_of = [&](std::size_t from, std::size_t to) {
     return static_cast<double>(marks_[to].bytes - marks_[from].bytes) / (marks_[to].time - marks_[from].time);
   };
-  rate_ = rate_of(n >= 4 ? n - 4 : 0, n - 1);
+  rate_ = rate_of(n >= 3 ? n - 3 : 0, n - 1);  // the oldest block may hold the end of the start-up
   if (n < 4) return;
   const double a = rate_of(n - 4, n - 3);
   const double b = rate_of(n - 3, n - 2);
@@ -31,7 +31,7 @@ void SteadyRate::add(double time, std::uint64_t bytes) {
   // The pattern does not fit the blocks: two long halves that agree will do, and in the end the average.
   const double early = rate_of(n - settle_blocks, n - settle_blocks / 2);
   const double late = rate_of(n - settle_blocks / 2, n - 1);
-  steady_ = std::abs(early - late) <= 5 * tolerance_ * late || n >= 4 * settle_blocks;
+  steady_ = std::abs(early - late) <= 20 * tolerance_ * late || n >= 4 * settle_blocks;
   rate_ = rate_of(n - settle_blocks, n - 1);
 }
 

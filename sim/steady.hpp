@@ -14,7 +14,7 @@ class SteadyRate {
   /// `bytes` in all have arrived at `time` (seconds).
   void add(double time, std::uint64_t bytes);
   [[nodiscard]] bool steady() const { return steady_; }
-  /// Bytes per second of the last three blocks, or of what there is.
+  /// Bytes per second of the last two blocks, or of what there is.
   [[nodiscard]] double rate() const { return rate_; }
   /// Forgets what it saw: something in the scenario changed.
   void restart(double time, std::uint64_t bytes);

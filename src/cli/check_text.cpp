@@ -182,7 +182,7 @@ std::string check_text(const Topology& topology, const Verdict& verdict) {
     out += matrices(verdict, group.front()) + best_nics(verdict, group.front()) + findings(verdict, group.front());
   }
   out += "+ works   ~ slow   x blocked   ? unknown: the file does not say what decides\n";
-  out += "PIX one switch, PXB several switches, PHB one host bridge, NODE one NUMA node,\nSYS between NUMA nodes, NV# NVLinks\n";
+  out += "PIX one switch, PXB several switches, PHB one host bridge, NODE one NUMA node,\nSYS between NUMA nodes, NV# NVLinks, XGMI# xGMI links\n";
   return out;
 }
 

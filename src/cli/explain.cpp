@@ -99,16 +99,22 @@ void run(const TransferOptions& options, const ModelLibrary& models) {
   sim::Simulator simulator;
   std::vector<sim::Explanation> paths;
   const Verdict verdict = judge(graph, models);
-  for (const Transfer& transfer : transfers_of(graph, options)) {
-    const PathVerdict answer = verdict_of(graph, models, verdict, transfer);
-    if (answer.answer == PairAnswer::blocked) {
-      if (options.path != "all") throw InputError(answer.reason);
-      continue;
+  std::string skipped;
+  for (const Transfer& asked : transfers_of(graph, options)) {
+    try {
+      const Transfer transfer = with_best_nics(topology, verdict, asked);
+      const PathVerdict answer = verdict_of(graph, models, verdict, transfer);
+      if (answer.answer == PairAnswer::blocked) throw InputError(answer.reason);
+      paths.push_back(sim::explain(simulator, parts, transfer, {}));
+    } catch (const InputError& error) {
+      // A path that was asked for by name must work; of "all", those that do are shown.
+      if (options.path != "all") throw;
+      skipped += "\n" + wrapped(fmt::format("{}: not possible: {}", to_string(asked.path), error.what()), 2) + "\n";
     }
-    paths.push_back(sim::explain(simulator, parts, transfer, {}));
   }
+  if (paths.empty()) throw InputError("no path leads from one to the other:" + skipped);
   if (options.format == "text") {
-    write_file("-", to_text(graph, paths, options));
+    write_file("-", to_text(graph, paths, options) + skipped);
     return;
   }
   json::Array list;

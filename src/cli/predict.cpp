@@ -62,7 +62,8 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
   const Verdict verdict = judge(parts.graph(), parts.models());
   Results results;
   Progress progress(transfers.size());
-  for (const Transfer& transfer : transfers) {
+  for (const Transfer& asked : transfers) {
+    const Transfer transfer = with_best_nics(parts.graph().topology(), verdict, asked);
     progress.step();
     if (!results.skipped.empty() && results.skipped.back().path == transfer.path) continue;
     try {
@@ -199,6 +200,23 @@ std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::
   return flows;
 }
 
+/// A flow that cannot run is refused with its place in the file; NICs that it leaves open are those of the verdict.
+void check_flows(const sim::Parts& parts, const std::string& file, std::vector<sim::TimedTransfer>& flows) {
+  const Verdict verdict = judge(parts.graph(), parts.models());
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    Transfer& transfer = flows[i].transfer;
+    try {
+      transfer = with_best_nics(parts.graph().topology(), verdict, transfer);
+      (void)plan_transfer(parts.graph(), parts.models(), transfer);
+      const PathVerdict answer = verdict_of(parts.graph(), parts.models(), verdict, transfer);
+      if (answer.answer == PairAnswer::blocked) throw InputError(answer.reason);
+      if (flows[i].start.seconds > 3600) throw InputError("\"start\" is more than 1h after the first");
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: at /flows/{}: {}", file, i, error.what()));
+    }
+  }
+}
+
 std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransfer>& flows, const std::vector<sim::Prediction>& predictions) {
   std::vector<std::vector<std::string>> rows{{"flow", "path", "size", "start us", "took us", "GB/s", "limited by"}};
   double sum = 0;
@@ -214,7 +232,8 @@ std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransf
 
 void run_flows(const sim::Parts& parts, const PredictOptions& options) {
   const Graph& graph = parts.graph();
-  const auto flows = read_flows(graph.topology(), options.flows);
+  auto flows = read_flows(graph.topology(), options.flows);
+  check_flows(parts, options.flows, flows);
   sim::Simulator simulator;
   const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, false});
   if (options.format == "csv") {

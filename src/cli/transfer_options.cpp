@@ -41,24 +41,39 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
   return sizes;
 }
 
+namespace {
+
+/// Runs `parse`; an error names the option that it is about.
+template <typename Parse>
+auto of_option(const char* option, const std::string& text, Parse parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{} {}: {}", option, text, error.what()));
+  }
+}
+
+}  // namespace
+
 std::vector<Transfer> transfers_of(const Graph& graph, const TransferOptions& options) {
   const Topology& topology = graph.topology();
   Transfer base;
-  base.from = find_device(topology, options.from);
-  base.to = find_device(topology, options.to);
-  base.operation = parse_operation(options.operation);
+  base.from = of_option("--from", options.from, [&] { return find_device(topology, options.from); });
+  base.to = of_option("--to", options.to, [&] { return find_device(topology, options.to); });
+  base.operation = of_option("--operation", options.operation, [&] { return parse_operation(options.operation); });
   base.memory = options.memory == "host" ? MemoryKind::host : MemoryKind::gpu;
   if (!options.via.empty())
-    for (const std::string& nic : split(options.via)) base.via.push_back(find_device(topology, nic));
+    for (const std::string& nic : split(options.via)) base.via.push_back(of_option("--via", options.via, [&] { return find_device(topology, nic); }));
   std::vector<PathKind> paths;
   if (options.path == "all") {
     paths = paths_between(graph, base.from, base.to, base.memory);
   } else {
-    for (const std::string& name : split(options.path)) paths.push_back(parse_path(name));
+    for (const std::string& name : split(options.path)) paths.push_back(of_option("--path", options.path, [&] { return parse_path(name); }));
   }
   std::vector<Transfer> transfers;
+  const std::vector<Bytes> sizes = of_option("--size", options.sizes, [&] { return parse_sizes(options.sizes); });
   for (const PathKind path : paths)
-    for (const Bytes size : parse_sizes(options.sizes)) {
+    for (const Bytes size : sizes) {
       Transfer transfer = base;
       transfer.path = path;
       transfer.size = size;
@@ -97,6 +112,17 @@ std::string blocked_text(const Verdict& verdict, const Pair& pair) {
 }
 
 }  // namespace
+
+Transfer with_best_nics(const Topology& topology, const Verdict& verdict, Transfer transfer) {
+  if (transfer.from.host == transfer.to.host) return transfer;
+  for (const DeviceId end : {transfer.from, transfer.to}) {
+    const bool chosen = std::any_of(transfer.via.begin(), transfer.via.end(), [&](DeviceId nic) { return nic.host == end.host; });
+    if (chosen) continue;
+    for (const BestPair& best : verdict.best)
+      if (best.gpu == label(topology, end)) transfer.via.push_back(find_device(topology, verdict.pairs[best.pair].to));
+  }
+  return transfer;
+}
 
 PathVerdict verdict_of(const Graph& graph, const ModelLibrary& models, const Verdict& verdict, const Transfer& transfer) {
   PathVerdict result;

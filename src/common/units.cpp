@@ -48,6 +48,11 @@ struct Dimension {
   std::string_view allowed;
 };
 
+// No component and no transfer of this field is outside these; beyond them arithmetic loses its digits.
+constexpr double most_bandwidth = 1e15;
+constexpr double least_bandwidth = 1e3;
+constexpr double most_seconds = 864000;
+
 constexpr Dimension bytes_dimension{"an amount of data", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)"};
 constexpr Dimension bandwidth_dimension{"a bandwidth",
                                         "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s (or bits: Mb/s, Gb/s, Tb/s)"};
@@ -141,10 +146,18 @@ Bytes parse_bytes(std::string_view text) {
   return {static_cast<std::uint64_t>(value)};
 }
 
-Bandwidth parse_bandwidth(std::string_view text) { return {parse_number_with_unit(text, bandwidth_dimension, rate_factor_of)}; }
+Bandwidth parse_bandwidth(std::string_view text) {
+  const double value = parse_number_with_unit(text, bandwidth_dimension, rate_factor_of);
+  if (value > most_bandwidth) fail(text, bandwidth_dimension, "it is above 1000TB/s");
+  if (value != 0 && value < least_bandwidth) fail(text, bandwidth_dimension, "it is below 1kB/s");
+  return {value};
+}
 
 Duration parse_duration(std::string_view text) {
-  return {parse_number_with_unit(text, duration_dimension, [](std::string_view name) { return factor_of(time_units, name); })};
+  const double value =
+      parse_number_with_unit(text, duration_dimension, [](std::string_view name) { return factor_of(time_units, name); });
+  if (value > most_seconds) fail(text, duration_dimension, "it is above 10d");
+  return {value};
 }
 
 std::string to_string(Bytes value) {

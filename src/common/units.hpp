@@ -55,10 +55,10 @@ constexpr Bandwidth operator""_Gbps(unsigned long long n) { return {static_cast<
 /// the amount must be a whole number of bytes and fit 64 bits.
 Bytes parse_bytes(std::string_view text);
 
-/// Parses "25GB/s", "200Gb/s", "100Gbps". Must be finite and not negative. Throws InputError.
+/// Parses "25GB/s", "200Gb/s", "100Gbps". 0, or from 1kB/s to 1000TB/s. Throws InputError.
 Bandwidth parse_bandwidth(std::string_view text);
 
-/// Parses "105ns", "1.5us", "10ms", "2s", "5min". Must be finite and not negative. Throws InputError.
+/// Parses "105ns", "1.5us", "10ms", "2s", "5min". From 0 to 10 days. Throws InputError.
 Duration parse_duration(std::string_view text);
 
 /// Text that the parser reads back to the same value, in the largest unit that keeps it short ("4KiB", "25GB/s", "105ns").

@@ -124,11 +124,28 @@ class Planner {
   }
 
  private:
+  /// A NIC speaks the fabric's link layer or none of its traffic gets out.
+  void check_fabric(DeviceId nic) const {
+    const Topology& topology = graph_.topology();
+    if (!topology.fabric) return;
+    const std::string& wanted = models_.fabric(topology.fabric->model).link_layer.value;
+    const Device& device = get(topology, nic);
+    const std::string has = device.link_layer ? std::string(to_string(*device.link_layer))
+                                              : models_.nic(device.model.empty() ? "generic" : device.model).link_layers.value;
+    if (has.find(wanted) == std::string::npos)
+      throw InputError(fmt::format("{} speaks {} and the fabric {} is {}; choose another fabric (--set fabric.model=...) or NIC (--via)",
+                                   label(topology, nic), has, topology.fabric->model, wanted));
+  }
+
   DeviceId choose_nic(DeviceId device) {
-    for (const DeviceId& nic : plan_.transfer.via)
-      if (nic.host == device.host) return nic;
+    for (const DeviceId& nic : plan_.transfer.via) {
+      if (nic.host != device.host) continue;
+      check_fabric(nic);
+      return nic;
+    }
     const bool rdma = plan_.transfer.path != PathKind::tcp;
     const auto nic = nearest_nic(graph_, models_, device, rdma);
+    if (nic) check_fabric(*nic);
     if (!nic)
       throw InputError(fmt::format("host {} has no NIC{}; the path {} needs one", graph_.topology().hosts.at(device.host).name,
                                    rdma ? " that does RDMA" : "", to_string(plan_.transfer.path)));
@@ -149,13 +166,24 @@ class Planner {
     plan_.stages.push_back({Mover::cpu_copy, socket, memory, memory, plan_.transfer.size, false, {}, {}, false});
   }
 
+  /// A GPU on C2C is reached over its CPU; ACS has no part in that.
+  bool add_over_c2c(Mover mover, VertexId engine, VertexId from, VertexId to, bool reads) {
+    if (!graph_.has_c2c(from) && !graph_.has_c2c(to)) return false;
+    const auto route = graph_.data_route(from, to);
+    check(route.has_value(), "a transfer between hosts");
+    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, reads, *route, reads ? reversed(*route) : Route{}, false});
+    return true;
+  }
+
   void add_write(Mover mover, VertexId engine, VertexId from, VertexId to) {
+    if (add_over_c2c(mover, engine, from, to, false)) return;
     const auto route = request_route(graph_, from, to);
     check(route.has_value(), "a write between hosts");
     plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, false, route->hops, {}, route->redirected});
   }
 
   void add_read(Mover mover, VertexId engine, VertexId from, VertexId to) {
+    if (add_over_c2c(mover, engine, from, to, true)) return;
     const auto requests = request_route(graph_, engine, from);
     const auto completions = completion_route(graph_, engine, from);
     check(requests.has_value() && completions.has_value(), "a read between hosts");

@@ -83,7 +83,11 @@ std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId 
     route.redirected = std::nullopt;
     return route;
   }
-  route.redirected = below->acs->has(bits);
+  // Requests that the device has translated itself (ATS) go direct where the port allows it (DT), whatever redirects others.
+  const Device* initiator = graph.device_at(from);
+  const bool translated = initiator != nullptr && initiator->ats.value_or(false) && below->acs->has(Acs::direct_translated);
+  const bool requests = (bits & Acs::request_redirect) != 0;
+  route.redirected = below->acs->has(bits) && !(requests && translated);
   if (!*route.redirected) return route;
   const Route up = graph.route_to_host_bridge(turn->from);
   const Route down = reversed(up);

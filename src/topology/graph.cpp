@@ -8,6 +8,7 @@
 #include <boost/graph/filtered_graph.hpp>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "common/check.hpp"
 
@@ -27,7 +28,12 @@ using BoostEdge = boost::graph_traits<BoostGraph>::edge_descriptor;
 struct HopFilter {
   const BoostGraph* graph = nullptr;
   unsigned kinds = 0;
-  bool operator()(const BoostEdge& edge) const { return ((kinds >> static_cast<unsigned>((*graph)[edge].kind)) & 1U) != 0; }
+  const std::set<VertexId>* not_by_pcie = nullptr;  // devices whose PCIe link carries no data
+  bool operator()(const BoostEdge& edge) const {
+    const EdgeProperty& property = (*graph)[edge];
+    if (((kinds >> static_cast<unsigned>(property.kind)) & 1U) == 0) return false;
+    return property.kind != HopKind::pcie || not_by_pcie == nullptr || !not_by_pcie->contains(property.below);
+  }
 };
 
 constexpr unsigned bit(HopKind kind) { return 1U << static_cast<unsigned>(kind); }
@@ -76,7 +82,9 @@ struct Graph::Impl {
   void add_host(const Topology& topology, std::size_t h);
   void add_devices(const Host& host, std::size_t h);
   void add_nvlinks(const Host& host, std::size_t h);
-  [[nodiscard]] std::optional<Route> search(VertexId from, VertexId to, unsigned kinds) const;
+  [[nodiscard]] std::optional<Route> search(VertexId from, VertexId to, unsigned kinds, bool data = false) const;
+
+  std::set<VertexId> with_c2c;
 };
 
 void Graph::Impl::add_host(const Topology& topology, std::size_t h) {
@@ -139,7 +147,9 @@ void Graph::Impl::add_nvlinks(const Host& host, std::size_t h) {
     const VertexId from = devices[h][*device_index(host, link.from)];
     VertexId to = 0;
     if (const auto numa = numa_index(host, link.to)) {
-      to = memories[h][*numa];
+      connect(sockets[h][*socket_index(host, host.numa_nodes[*numa].socket)], from, new_edge({HopKind::c2c, h, i}));
+      with_c2c.insert(from);
+      continue;
     } else if (const auto device = device_index(host, link.to)) {
       to = devices[h][*device];
     } else {
@@ -150,9 +160,9 @@ void Graph::Impl::add_nvlinks(const Host& host, std::size_t h) {
   }
 }
 
-std::optional<Route> Graph::Impl::search(VertexId from, VertexId to, unsigned kinds) const {
+std::optional<Route> Graph::Impl::search(VertexId from, VertexId to, unsigned kinds, bool data) const {
   if (from == to) return Route{};
-  const boost::filtered_graph<BoostGraph, HopFilter> allowed(graph, HopFilter{&graph, kinds});
+  const boost::filtered_graph<BoostGraph, HopFilter> allowed(graph, HopFilter{&graph, kinds, data ? &with_c2c : nullptr});
   std::vector<VertexId> before(boost::num_vertices(graph), std::numeric_limits<VertexId>::max());
   std::vector<boost::default_color_type> colors(boost::num_vertices(graph), boost::white_color);
   boost::breadth_first_search(allowed, from,
@@ -225,6 +235,12 @@ std::size_t Graph::socket_of_numa(std::size_t host, std::size_t numa) const {
 
 std::optional<Route> Graph::local_route(VertexId from, VertexId to) const {
   return impl_->search(from, to, bit(HopKind::pcie) | bit(HopKind::root_complex) | bit(HopKind::memory) | bit(HopKind::socket_link));
+}
+
+bool Graph::has_c2c(VertexId gpu) const { return impl_->with_c2c.contains(gpu); }
+
+std::optional<Route> Graph::data_route(VertexId from, VertexId to) const {
+  return impl_->search(from, to, bit(HopKind::pcie) | bit(HopKind::root_complex) | bit(HopKind::memory) | bit(HopKind::socket_link) | bit(HopKind::c2c), true);
 }
 
 std::optional<Route> Graph::nvlink_route(VertexId from, VertexId to) const { return impl_->search(from, to, bit(HopKind::nvlink)); }

@@ -27,7 +27,8 @@ enum class HopKind {
   root_complex,  ///< a host bridge and the fabric of its socket
   memory,        ///< a socket's fabric and the memory of one of its NUMA nodes
   socket_link,   ///< two sockets of a host
-  nvlink,        ///< NVLink, xGMI or C2C
+  nvlink,        ///< NVLink or xGMI between GPUs and NVSwitches
+  c2c,           ///< NVLink or C2C between a GPU and its CPU
   wire,          ///< a NIC and the network
 };
 
@@ -74,6 +75,10 @@ class Graph {
 
   /// The shortest way inside one host over PCIe, host bridges, sockets and memory; empty when from == to, nullopt between hosts.
   [[nodiscard]] std::optional<Route> local_route(VertexId from, VertexId to) const;
+  /// True when a GPU is joined to its CPU by NVLink or C2C: its data then goes that way, and PCIe serves configuration only.
+  [[nodiscard]] bool has_c2c(VertexId gpu) const;
+  /// The way of data inside one host: as local_route, but over C2C where a GPU has it.
+  [[nodiscard]] std::optional<Route> data_route(VertexId from, VertexId to) const;
   /// The shortest way over NVLink alone; nullopt when there is none.
   [[nodiscard]] std::optional<Route> nvlink_route(VertexId from, VertexId to) const;
   /// NIC to NIC over the network; nullopt when there is no fabric.

@@ -318,12 +318,7 @@ void put_in_servers(json::Value& document, const std::string& name, const std::s
   }
 }
 
-}  // namespace
-
-Topology read_topology(json::Value document, const std::string& name, const std::string& folder,
-                       const std::vector<Setting>& settings) {
-  put_in_servers(document, name, folder);
-  for (const Setting& setting : settings) apply_setting(document, setting);
+Topology read_document(const json::Value& document, const std::string& name) {
   ObjectReader object(Node(document, name));
   Topology topology;
   object.expect_format();
@@ -343,6 +338,45 @@ Topology read_topology(json::Value document, const std::string& name, const std:
   if (const auto n = object.optional("nccl")) topology.nccl = read_nccl(*n);
   object.finish();
   return topology;
+}
+
+/// The document after the first `count` settings is refused: with what, or nullopt.
+std::optional<std::string> refusal(json::Value document, const std::string& name, const std::vector<Setting>& settings,
+                                   std::size_t count) {
+  try {
+    for (std::size_t i = 0; i < count; ++i) apply_setting(document, settings[i]);
+    (void)read_document(document, name);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+/// Reading failed after all settings: throws with the setting in front that is to blame, or as it was when that is the file.
+[[noreturn]] void blame(const json::Value& document, const std::string& name, const std::vector<Setting>& settings) {
+  std::optional<std::string> after = refusal(document, name, settings, settings.size());
+  for (std::size_t i = settings.size(); i-- > 0;) {
+    std::optional<std::string> before = refusal(document, name, settings, i);
+    if (!before)
+      throw InputError(fmt::format("--set {}={}: {}", printable(settings[i].key), printable(settings[i].value), *after));
+    after = std::move(before);
+  }
+  throw InputError(*after);
+}
+
+}  // namespace
+
+Topology read_topology(json::Value document, const std::string& name, const std::string& folder,
+                       const std::vector<Setting>& settings) {
+  put_in_servers(document, name, folder);
+  if (settings.empty()) return read_document(document, name);
+  json::Value changed = document;
+  for (const Setting& setting : settings) apply_setting(changed, setting);
+  try {
+    return read_document(changed, name);
+  } catch (const InputError&) {
+    blame(document, name, settings);
+  }
 }
 
 Topology load_topology(const std::string& path, const std::vector<Setting>& settings) {

@@ -30,10 +30,10 @@ json::Value value_of(std::string_view field, const std::string& text) {
   if (field == "acs") {
     // "on" is what a kernel with an IOMMU sets on ports that can: source validation, both redirects, upstream forwarding.
     if (text == "off" || text == "none") return json::Array{};
-    std::string rest = text == "on" ? "SV+RR+CR+UF" : text;
+    const std::string rest = text == "on" ? "SV+RR+CR+UF" : text;
     json::Array bits;
     for (std::size_t at = 0; at <= rest.size();) {
-      const auto plus = std::min(rest.find('+', at), rest.size());
+      const auto plus = std::min(rest.find_first_of("+,", at), rest.size());
       bits.emplace_back(rest.substr(at, plus - at));
       at = plus + 1;
     }

@@ -36,6 +36,19 @@ std::optional<PcieLink> port_link(const Graph& graph, const ModelLibrary& models
   return cpu != nullptr ? std::optional(PcieLink{cpu->pcie_generation, 16}) : std::nullopt;
 }
 
+bool is_named(const std::string& model) { return !model.empty() && model != "generic"; }
+
+/// The same, without guesses: nullopt below a switch that is virtual or not named.
+std::optional<PcieLink> known_port_link(const Graph& graph, const ModelLibrary& models, DeviceId id) {
+  const Host& host = graph.topology().hosts.at(id.host);
+  const auto parent = device_index(host, host.devices.at(id.device).under);
+  if (parent && host.devices[*parent].kind == DeviceKind::pci_switch) {
+    const Device& above = host.devices[*parent];
+    if (!is_named(above.model) || is_virtual_switch(models, host, above)) return std::nullopt;
+  }
+  return port_link(graph, models, id);
+}
+
 }  // namespace
 
 const GpuModel& gpu_model(const ModelLibrary& models, const Device& gpu) { return models.gpu(model_or_generic(gpu.model)); }
@@ -58,6 +71,8 @@ const CpuModel* cpu_of(const Graph& graph, const ModelLibrary& models, DeviceId 
 bool is_amd_gpu(const ModelLibrary& models, const Device& gpu) {
   return gpu_model(models, gpu).amd_gfx.has_value() || gpu.pci_id.starts_with("1002:");
 }
+
+std::string collective_library(const ModelLibrary& models, const Device& gpu) { return is_amd_gpu(models, gpu) ? "RCCL" : "NCCL"; }
 
 bool has_c2c(const Host& host, const Device& gpu) {
   return std::any_of(host.nvlinks.begin(), host.nvlinks.end(),
@@ -111,6 +126,31 @@ LinkFact link_of(const Graph& graph, const ModelLibrary& models, DeviceId id) {
   if (device.link_capability) return {device.link_capability, true};
   const auto port = port_link(graph, models, id);
   return {own && port ? common_link(*own, *port) : own, true};
+}
+
+std::optional<PcieLink> named_model_link(const ModelLibrary& models, const Device& device) {
+  return is_named(device.model) ? model_link(models, device) : std::nullopt;
+}
+
+std::optional<PcieLink> trainable_link(const Graph& graph, const ModelLibrary& models, DeviceId id) {
+  const Device& device = get(graph.topology(), id);
+  const LinkFact fact = link_of(graph, models, id);
+  if (!fact.believed) return fact.link;
+  if (device.link_capability) return device.link_capability;
+  const std::optional<PcieLink> own = named_model_link(models, device);
+  if (!own) return std::nullopt;
+  const std::optional<PcieLink> port = known_port_link(graph, models, id);
+  if (port) return common_link(*own, *port);
+  return PcieLink{fact.link ? std::min(fact.link->generation, own->generation) : own->generation, own->width};
+}
+
+std::optional<PcieLink> fastest_slot(const ModelLibrary& models, const Host& host) {
+  PcieLink slot{1, 16};
+  for (const Socket& socket : host.sockets) {
+    if (!is_named(socket.model)) return std::nullopt;
+    slot.generation = std::max(slot.generation, models.cpu(socket.model).pcie_generation);
+  }
+  return slot;
 }
 
 Bandwidth payload_rate(const ModelLibrary& models, PcieLink link, Bytes max_payload) {

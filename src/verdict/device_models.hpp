@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "topology/graph.hpp"
 #include "topology/model_library.hpp"
@@ -20,6 +21,8 @@ const CpuModel* cpu_of(const Graph& graph, const ModelLibrary& models, DeviceId 
 
 /// An AMD GPU, by its model or its PCI id.
 bool is_amd_gpu(const ModelLibrary& models, const Device& gpu);
+/// The library that GPUs of this kind run: "RCCL" (AMD's, which takes the same NCCL_ variables), else "NCCL".
+std::string collective_library(const ModelLibrary& models, const Device& gpu);
 /// A GPU that is joined to a NUMA node by NVLink-C2C.
 bool has_c2c(const Host& host, const Device& gpu);
 /// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a virtual machine and at 2.5 GT/s.
@@ -38,6 +41,14 @@ struct LinkFact {
   bool believed = true;
 };
 LinkFact link_of(const Graph& graph, const ModelLibrary& models, DeviceId device);
+
+/// What the model that the file names can train; nullopt for a device without one.
+std::optional<PcieLink> named_model_link(const ModelLibrary& models, const Device& device);
+/// The fastest link between a device and the port above it: the file's capability, or what the models of both can do. Where the
+/// port is not known, the link's own generation stands for it. nullopt: the file names no model.
+std::optional<PcieLink> trainable_link(const Graph& graph, const ModelLibrary& models, DeviceId device);
+/// The fastest link of any CPU in the host; nullopt when one is not named.
+std::optional<PcieLink> fastest_slot(const ModelLibrary& models, const Host& host);
 
 /// Payload per second and direction of posted writes with TLPs of `max_payload`.
 Bandwidth payload_rate(const ModelLibrary& models, PcieLink link, Bytes max_payload);

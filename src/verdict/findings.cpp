@@ -24,7 +24,7 @@ Severity severity_of(const RuleNote& note, const JudgedPair& pair) {
 struct Statement {
   const RuleNote* note = nullptr;
   Severity severity = Severity::note;
-  std::size_t pair = 0;
+  std::vector<std::size_t> pairs;
 };
 
 using StatementKey = std::tuple<std::string, std::string, std::string, Place, std::size_t>;
@@ -38,8 +38,10 @@ std::vector<Statement> statements_of(const std::vector<JudgedPair>& pairs) {
       const std::size_t own = note.place.kind == Place::Kind::pair ? i : 0;
       const Severity severity = severity_of(note, pairs[i]);
       const auto [at, added] = known.try_emplace({note.rule, note.reason, note.remedy, note.place, own}, statements.size());
-      if (added) statements.push_back({&note, severity, i});
-      else statements[at->second].severity = std::min(statements[at->second].severity, severity);
+      if (added) statements.push_back({&note, severity, {}});
+      Statement& statement = statements[at->second];
+      statement.severity = std::min(statement.severity, severity);
+      if (statement.pairs.empty() || statement.pairs.back() != i) statement.pairs.push_back(i);
     }
   return statements;
 }
@@ -50,7 +52,7 @@ GroupKey group_key(const Statement& statement, const std::vector<JudgedPair>& pa
   const RuleNote& note = *statement.note;
   const bool pair = note.place.kind == Place::Kind::pair;
   return {statement.severity, note.rule,       note.reason,
-          note.remedy,        note.place.kind, pair ? pairs[statement.pair].context.kind : PairKind::gpu_nic};
+          note.remedy,        note.place.kind, pair ? pairs[statement.pairs.front()].context.kind : PairKind::gpu_nic};
 }
 
 /// A name's letters and its number at the end, -1 without one.
@@ -76,8 +78,24 @@ std::string names_text(const std::vector<std::string>& names, const std::string&
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0": GPUs with the same partners stand together.
-std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
+/// "gpu0-gpu3 with each other" for all pairs of three and more GPUs; empty for others.
+std::string all_pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
+  std::set<DeviceId> ids;
+  for (const std::size_t i : pairs) {
+    const PairContext& pair = verdict.pairs[i].context;
+    if (pair.kind != PairKind::gpu_gpu) return "";
+    ids.insert({pair.from, pair.to});
+  }
+  if (ids.size() < 3 || pairs.size() != ids.size() * (ids.size() - 1) / 2) return "";
+  std::vector<std::string> names;
+  const PairContext& first = verdict.pairs[pairs.front()].context;
+  for (const DeviceId id : ids) names.push_back(first.device(id).name);
+  return names_text(names) + " with each other";
+}
+
+/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0", of pairs of one kind: GPUs with the same partners stand together.
+std::string alike_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
+  if (const std::string all = all_pairs_text(pairs, verdict); !all.empty()) return all;
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> partners;
   for (const std::size_t i : pairs) {
@@ -96,6 +114,14 @@ std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict&
     done.insert(alike.begin(), alike.end());
     parts.push_back(fmt::format("{} with {}", names_text(alike), names_text(partners[from])));
   }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
+  std::map<PairKind, std::vector<std::size_t>> kinds;
+  for (const std::size_t i : pairs) kinds[verdict.pairs[i].context.kind].push_back(i);
+  std::vector<std::string> parts;
+  for (const auto& [kind, of_kind] : kinds) parts.push_back(alike_text(of_kind, verdict));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -138,10 +164,14 @@ std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs) {
   for (const Statement& statement : statements_of(pairs)) {
     const RuleNote& note = *statement.note;
     const auto [at, added] = known.try_emplace(group_key(statement, pairs), groups.size());
-    if (added) groups.push_back({note.rule, statement.severity, note.reason, note.remedy, {}, {}});
+    if (added) groups.push_back({note.rule, statement.severity, note.reason, note.remedy, note.place.kind, {}, {}});
     FindingGroup& group = groups[at->second];
-    if (note.place.kind == Place::Kind::pair) group.pairs.push_back(statement.pair);
-    else group.places.push_back(note.place);
+    group.pairs.insert(group.pairs.end(), statement.pairs.begin(), statement.pairs.end());
+    if (note.place.kind == Place::Kind::device || note.place.kind == Place::Kind::port) group.places.push_back(note.place);
+  }
+  for (FindingGroup& group : groups) {
+    std::sort(group.pairs.begin(), group.pairs.end());
+    group.pairs.erase(std::unique(group.pairs.begin(), group.pairs.end()), group.pairs.end());
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const FindingGroup& a, const FindingGroup& b) { return a.severity < b.severity; });
@@ -149,13 +179,13 @@ std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs) {
 }
 
 std::string where_text(const FindingGroup& group, const HostVerdict& verdict, const std::string& host) {
-  if (group.pairs.size() == 1) {
+  if (group.kind == Place::Kind::host) return host;
+  if (group.kind == Place::Kind::port) return ports_text(group, host);
+  if (group.kind != Place::Kind::device) {
+    if (group.pairs.size() > 1) return fmt::format("{}: {}", host, pairs_text(group.pairs, verdict));
     const PairContext& pair = verdict.pairs[group.pairs.front()].context;
     return fmt::format("{0}/{1} with {0}/{2}", host, pair.device(pair.from).name, pair.device(pair.to).name);
   }
-  if (!group.pairs.empty()) return fmt::format("{}: {}", host, pairs_text(group.pairs, verdict));
-  if (group.places.front().kind == Place::Kind::host) return host;
-  if (group.places.front().kind == Place::Kind::port) return ports_text(group, host);
   std::vector<std::string> devices;
   for (const Place& place : group.places) devices.push_back(place.device);
   return names_text(devices, host + "/");

@@ -22,8 +22,8 @@ void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& n
   notes.push_back({"gdr-level-too-low",
                    Effect::costs,
                    {},
-                   fmt::format("NCCL calls this way {} and with {} stages through host memory instead of using GPUDirect RDMA.",
-                               nccl::to_string(type), nccl.level_text()),
+                   fmt::format("{} calls this way {} and with {} stages through host memory instead of using GPUDirect RDMA.",
+                               collective_library(*pair.models, pair.gpu()), nccl::to_string(type), nccl.level_text()),
                    remedy});
 }
 

@@ -52,8 +52,19 @@ bool is_candidate(const Graph& graph, const ModelLibrary& models, DeviceId id) {
   return nic_model(models, nic).rdma.value != "none" && nic.gdr != false;
 }
 
+/// Whether a NIC with a better answer takes the place of a nearer one: what is merely slow must truly be slower, by the bound.
+bool replaces(const JudgedPair& better, const JudgedPair& near) {
+  if (near.answer == PairAnswer::blocked) return true;
+  const auto least = [](const JudgedPair& pair) {
+    const PairContext& context = pair.context;
+    const PairBandwidth bound = bandwidth_bound(*context.graph, *context.models, context.initiator, context.target);
+    return std::min(bound.read.value_or(Bandwidth{}), bound.write.value_or(Bandwidth{}));
+  };
+  return least(better) > least(near);
+}
+
 /// The best pair of each GPU. `pairs`: for each GPU its pairs with the NICs that count. The NIC that data paths take by distance
-/// alone (nearest_nic) is the best one, too, unless another has a better answer.
+/// alone (nearest_nic) is the best one, too, unless another has a better answer and replaces it.
 std::vector<std::size_t> best_of(const std::vector<JudgedPair>& all, const std::vector<std::vector<std::size_t>>& pairs) {
   constexpr int distances = static_cast<int>(Distance::none) + 1;
   std::vector<std::vector<RankedNic>> by_distance;
@@ -77,7 +88,8 @@ std::vector<std::size_t> best_of(const std::vector<JudgedPair>& all, const std::
     };
     const std::size_t near = place(nearest[g]);
     const std::size_t first = place(best[g]);
-    chosen.push_back(pairs[g][by_answer[g][near].rank == by_answer[g][first].rank ? near : first]);
+    const bool equal = by_answer[g][near].rank == by_answer[g][first].rank;
+    chosen.push_back(pairs[g][!equal && replaces(all[pairs[g][first]], all[pairs[g][near]]) ? first : near]);
   }
   return chosen;
 }
@@ -145,7 +157,7 @@ HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
   add_rules_of_use(verdict, nccl);
   verdict.findings = group_findings(verdict.pairs);
   const auto note = [&](std::string rule, std::string reason, std::string remedy) {
-    verdict.findings.push_back({std::move(rule), Severity::note, std::move(reason), std::move(remedy), {host_place()}, {}});
+    verdict.findings.push_back({std::move(rule), Severity::note, std::move(reason), std::move(remedy), Place::Kind::host, {}, {}});
   };
   if (no_gpus_reach_each_other(verdict) && has_one_node_a_socket(graph, models))
     note("staging-limited-by-nps1",

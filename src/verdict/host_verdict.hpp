@@ -24,8 +24,9 @@ struct FindingGroup {
   Severity severity = Severity::note;
   std::string reason;
   std::string remedy;
-  std::vector<Place> places;       ///< devices or ports, sorted as the file has them; empty for pairs and the host
-  std::vector<std::size_t> pairs;  ///< place kind pair: indices of the pairs
+  Place::Kind kind = Place::Kind::host;
+  std::vector<Place> places;       ///< devices or ports, sorted as the file has them
+  std::vector<std::size_t> pairs;  ///< indices of the pairs that it concerns, ascending
 };
 
 /// The verdict on one host, without its name.

@@ -11,19 +11,13 @@ void translating(const PairContext& pair, RuleNotes& notes) {
   if (pair.ways.direct_translated || has_c2c(host, pair.gpu())) return;  // ATS, or a platform whose IOMMU is made for it
   const bool mapped =
       pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu()) && dma_buf_possible(pair).value_or(false);
-  if (!mapped) {
-    notes.push_back(
-        {"iommu-translating", Effect::blocks, host_place(),
-         "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, fault or bring zeros.",
-         remedy});
-    return;
-  }
-  const bool inside = pair.ways.parts_at_switch;
-  notes.push_back({"iommu-translating", inside ? Effect::slows : Effect::costs, host_place(),
-                   inside ? "The IOMMU translates, so that peer traffic below one switch goes up to the root complex and back, "
-                            "as dma-buf maps it."
-                          : "The IOMMU translates each peer access, as dma-buf maps it, and misses of its cache cost bandwidth.",
-                   remedy});
+  // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is no way round it.
+  notes.push_back(
+      {"iommu-translating", mapped ? Effect::slows : Effect::blocks, pairs_place(),
+       mapped ? "The IOMMU translates each peer access, as dma-buf maps it: traffic goes up to the root complex even below one "
+                "switch, and misses of the IOMMU's cache cost bandwidth."
+              : "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, fault or bring zeros.",
+       remedy});
 }
 
 }  // namespace

@@ -7,6 +7,22 @@
 namespace gdr {
 namespace {
 
+bool over_xgmi(const PairContext& pair) {
+  if (is_amd_gpu(*pair.models, pair.device(pair.from)) || is_amd_gpu(*pair.models, pair.device(pair.to))) return true;
+  const std::string& from = pair.device(pair.from).name;
+  const std::string& to = pair.device(pair.to).name;
+  const std::vector<NvLink>& links = pair.host().nvlinks;
+  return std::any_of(links.begin(), links.end(), [&](const NvLink& link) {
+    return link.model.starts_with("xgmi") && std::minmax(link.from, link.to) == std::minmax(from, to);
+  });
+}
+
+/// nvidia-smi's word; rocm-smi's, with the number of links, for xGMI.
+std::string distance_word(const PairContext& pair) {
+  if (pair.nvlinks > 0 && over_xgmi(pair)) return "XGMI" + std::to_string(pair.nvlinks);
+  return smi_distance(*pair.graph, pair.from, pair.to);
+}
+
 Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t index) {
   const PairContext& context = judged.context;
   Pair pair;
@@ -14,7 +30,7 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
   pair.host = index;
   pair.from = host + "/" + context.device(context.from).name;
   pair.to = host + "/" + context.device(context.to).name;
-  pair.distance = smi_distance(*context.graph, context.from, context.to);
+  pair.distance = distance_word(context);
   pair.nccl_distance = nccl::to_string(judged.nccl_type);
   pair.route = context.route;
   pair.redirected = context.over_nvlink() ? std::optional(false) : context.ways.redirected();
@@ -52,8 +68,11 @@ void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pai
     verdict.pairs.push_back(std::move(pair));
   }
   for (const std::size_t best : judged.best) verdict.best.push_back({index, verdict.pairs[first + best].from, first + best});
-  for (const FindingGroup& group : judged.findings)
-    verdict.findings.push_back({group.rule, group.severity, index, where_text(group, judged, name), group.reason, group.remedy});
+  for (const FindingGroup& group : judged.findings) {
+    verdict.findings.push_back(
+        {group.rule, group.severity, index, where_text(group, judged, name), group.reason, group.remedy, group.pairs});
+    for (std::size_t& pair : verdict.findings.back().pairs) pair += first;
+  }
 }
 
 }  // namespace

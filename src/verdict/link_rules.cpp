@@ -33,14 +33,59 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
                    "riser and BIOS, and retrain the link."});
 }
 
+/// A link without a stated capability, against what the models of both its ends could train.
+void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
+  const Device& device = pair.device(id);
+  if (!device.link || device.link_capability || !link_of(*pair.graph, *pair.models, id).believed) return;
+  const std::optional<PcieLink> best = trainable_link(*pair.graph, *pair.models, id);
+  if (!best) return;
+  const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
+  const Bandwidth could = payload_rate(*pair.models, *best, pair.max_payload);
+  if (now >= could) return;
+  Effect effect = now < pair.could_carry * 0.5 ? Effect::slows : Effect::costs;
+  if (pair.kind == PairKind::gpu_nic && id == pair.initiator) {
+    if (network_rate(*pair.models, device) > now) return;  // nic-wider-than-slot says it
+    effect = Effect::informs;
+  }
+  notes.push_back({"link-below-device", effect, device_place(pair, id),
+                   fmt::format("The link runs at {} where this device could train {}: {} instead of {} of payload.",
+                               to_string(*device.link), to_string(*best), gbps(now), gbps(could)),
+                   "Use a slot as wide and as fast as the card; if this one is, reseat the card, check riser, bifurcation and "
+                   "BIOS, and read LnkSta of both ends under load."});
+}
+
+void above_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
+  const Device& device = pair.device(id);
+  const std::optional<PcieLink> own = named_model_link(*pair.models, device);
+  if (!device.link || !own || common_link(*device.link, *own) == *device.link) return;
+  notes.push_back({"link-above-device", Effect::informs, device_place(pair, id),
+                   fmt::format("The file says {}, and the model {} can do {} at most; the verdict takes the file's word.",
+                               to_string(*device.link), device.model, to_string(*own)),
+                   "Check \"link\" and \"model\" in the file."});
+}
+
 /// NCCL's table of speeds has 64 GT/s since 2.11.4; what it does not know it takes for 8 GT/s.
 void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const std::string& version = pair.host().software.nccl_version;
   const std::optional<PcieLink>& link = pair.device(id).link;
   if (version.empty() || !version_before(version, "2.11.4") || !link || link->generation < 6) return;
+  const std::string library = collective_library(*pair.models, pair.gpu());
   notes.push_back({"gen6-unknown-to-nccl", Effect::informs, device_place(pair, id),
-                   fmt::format("NCCL {} does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.", version),
-                   "Use NCCL 2.11.4 or newer, or give NCCL a topology file (NCCL_TOPO_FILE) that says 32.0 GT/s and twice the width."});
+                   fmt::format("{} {} does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.", library, version),
+                   fmt::format("Use {0} 2.11.4 or newer, or give {0} a topology file (NCCL_TOPO_FILE) that says 32.0 GT/s and twice the "
+                               "width.",
+                               library)});
+}
+
+/// What to do about ports that outrun the slot.
+std::string slot_remedy(const PairContext& pair, Bandwidth room) {
+  const Device& nic = pair.initiator_device();
+  const std::optional<PcieLink> own = named_model_link(*pair.models, nic);
+  const std::optional<PcieLink> best = fastest_slot(*pair.models, pair.host());
+  const bool better = !own || !best || payload_rate(*pair.models, common_link(*own, *best), pair.max_payload) > room;
+  if (better) return "Move the NIC to a wider or faster slot, or count on the slot's rate.";
+  return fmt::format("Count on the slot's rate{}; no slot of this machine makes the NIC faster.",
+                     nic.ports.value_or(1) > 1 ? " for all ports together" : "");
 }
 
 void slot(const PairContext& pair, RuleNotes& notes) {
@@ -52,10 +97,14 @@ void slot(const PairContext& pair, RuleNotes& notes) {
   const Bandwidth room = payload_rate(*pair.models, slot_link, pair.max_payload);
   const Bandwidth network = network_rate(*pair.models, nic);
   if (network <= room) return;
-  notes.push_back({"nic-wider-than-slot", Effect::costs, device_place(pair, pair.initiator),
-                   fmt::format("The network ports carry {} ({:g} Gb/s), the slot's {} link only {} of payload.", gbps(network),
-                               network.bytes_per_second * 8e-9, to_string(slot_link), gbps(room)),
-                   "Move the NIC to a wider or faster slot, or count on the slot's rate."});
+  const int ports = nic.ports.value_or(1);
+  const bool one_fits = ports > 1 && network * (1.0 / ports) <= room;
+  notes.push_back({"nic-wider-than-slot", room < pair.could_carry * 0.5 ? Effect::slows : Effect::costs,
+                   device_place(pair, pair.initiator),
+                   fmt::format("The network ports{} carry {} ({:g} Gb/s), the slot's {} link only {} of payload{}.",
+                               one_fits ? " together" : "", gbps(network), network.bytes_per_second * 8e-9, to_string(slot_link),
+                               gbps(room), one_fits ? ", which is enough for one port alone" : ""),
+                   slot_remedy(pair, room)});
 }
 
 void read_requests(const PairContext& pair, RuleNotes& notes) {
@@ -75,6 +124,8 @@ void link_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.over_nvlink()) return;
   for (const DeviceId id : links_on_way(pair)) {
     degraded(pair, id, notes);
+    below_device(pair, id, notes);
+    above_device(pair, id, notes);
     if (pair.kind != PairKind::nvme_gpu) generation_six(pair, id, notes);
   }
   if (pair.kind != PairKind::gpu_nic) return;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "verdict/rules.hpp"
 
 namespace gdr {
@@ -15,8 +17,9 @@ void network_rules(const PairContext& pair, RuleNotes& notes) {
   if (nic.gid_type == 1)
     notes.push_back({"gid-not-rocev2", Effect::costs, device_place(pair, pair.initiator),
                      "The GID in use is of RoCE v1, which is not routed and which switches do not give the priority of its DSCP.",
-                     "Choose the RoCE v2 GID of the port's own IP address (show_gids lists them; NCCL_IB_GID_INDEX, or NCCL 2.21 "
-                     "and newer by itself)."});
+                     fmt::format("Choose the RoCE v2 GID of the port's own IP address (show_gids lists them; NCCL_IB_GID_INDEX, or {} "
+                                 "2.21 and newer by itself).",
+                                 collective_library(*pair.models, pair.gpu()))});
 }
 
 }  // namespace gdr

@@ -9,12 +9,13 @@ void ordering_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.kind != PairKind::gpu_nic) return;
   const Device& nic = pair.initiator_device();
   const Software& software = pair.host().software;
+  const std::string library = collective_library(*pair.models, pair.gpu());
   if (nic.relaxed_ordering == true && !software.nccl_version.empty() && version_before(software.nccl_version, "2.8"))
     notes.push_back({"relaxed-ordering-unsafe", Effect::costs, device_place(pair, pair.initiator),
-                     fmt::format("The NIC writes with relaxed ordering, which NCCL {} does not expect: data can arrive after the "
+                     fmt::format("The NIC writes with relaxed ordering, which {} {} does not expect: data can arrive after the "
                                  "flag that announces it.",
-                                 software.nccl_version),
-                     "Use NCCL 2.8 or newer, or set the NIC's PCI_WR_ORDERING back to per_mkey."});
+                                 library, software.nccl_version),
+                     fmt::format("Use {} 2.8 or newer, or set the NIC's PCI_WR_ORDERING back to per_mkey.", library)});
   if (nic.relaxed_ordering != false || pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex()) return;
   const auto& strict = pair.cpu->strict_order_write_bandwidth;
   if (!pair.cpu->relaxed_ordering_needed.value || !strict || strict->value >= pair.could_carry) return;

@@ -30,11 +30,13 @@ bool hidden(const PairContext& pair) {
   });
 }
 
+/// Not what the link runs at: a worse slot must not make the rest of the way look better.
 Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
-  const LinkFact fact = link_of(*pair.graph, *pair.models, id);
-  const std::optional<PcieLink> link =
-      pair.device(id).link_capability && fact.believed ? pair.device(id).link_capability : fact.link;
-  return payload_rate(*pair.models, link.value_or(PcieLink{4, 16}), pair.max_payload);
+  const std::optional<PcieLink> now = link_of(*pair.graph, *pair.models, id).link;
+  const std::optional<PcieLink> best = trainable_link(*pair.graph, *pair.models, id);
+  const auto rate = [&](PcieLink link) { return payload_rate(*pair.models, link, pair.max_payload); };
+  const PcieLink link = now.value_or(best.value_or(PcieLink{4, 16}));
+  return best ? std::max(rate(link), rate(*best)) : rate(link);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct PairContext {
   const CpuModel* cpu = nullptr;  ///< nullptr: the file does not say which CPU it is
   bool tree_hidden = false;       ///< a virtual machine or virtual bridges hide what the pair's way really is
   Bytes max_payload;              ///< MPS that both can use
-  Bandwidth could_carry;          ///< what the slower device's link, or the NIC's network ports, could carry
+  Bandwidth could_carry;          ///< what the slower device could carry in a slot that fits it, or the NIC's network ports
 
   [[nodiscard]] const Host& host() const { return graph->topology().hosts.at(from.host); }
   [[nodiscard]] const Device& device(DeviceId id) const { return get(graph->topology(), id); }

@@ -18,9 +18,10 @@ enum class Effect {
   informs,  ///< worth knowing
 };
 
-/// What a finding is about: the pair itself, a device, the port above a device, or the whole host.
+/// What a finding is about: the pair itself, a device, the port above a device, the whole host, or all its pairs together (one
+/// thing, whose severity is that of the worst pair).
 struct Place {
-  enum class Kind { pair, device, port, host };
+  enum class Kind { pair, device, port, host, pairs };
   Kind kind = Kind::pair;
   std::string device;  ///< kind device and port
   std::string above;   ///< port: what the device hangs below
@@ -62,5 +63,6 @@ std::optional<bool> dma_buf_possible(const PairContext& pair);
 Place device_place(const PairContext& pair, DeviceId device);
 Place port_place(const PairContext& pair, DeviceId device, std::string bits);
 inline Place host_place() { return {Place::Kind::host, {}, {}, false, {}}; }
+inline Place pairs_place() { return {Place::Kind::pairs, {}, {}, false, {}}; }
 
 }  // namespace gdr

@@ -30,8 +30,8 @@ enum class KernelP2pdma { direct, through_host_bridge, refused, unknown };
 /// "direct", "through-host-bridge", "refused", "unknown"
 std::string_view to_string(KernelP2pdma answer);
 
-/// slow: it works, but the CPU's peer-to-peer limits or a degraded link leave less than half of what the slower of the two
-/// devices could carry. unknown: the file does not say what decides.
+/// slow: it works, but the CPU's peer-to-peer limits or a link leave less than half of what the slower of the two devices could
+/// carry, or an IOMMU translates each access. unknown: the file does not say what decides.
 enum class PairAnswer { works, slow, blocked, unknown };
 std::string_view to_string(PairAnswer answer);
 
@@ -55,7 +55,7 @@ struct Pair {
   std::size_t host = 0;
   std::string from;  ///< "h0/gpu0"; the drive of an nvme-gpu pair
   std::string to;
-  std::string distance;       ///< nvidia-smi's word: PIX, PXB, PHB, NODE, SYS, NV12
+  std::string distance;       ///< nvidia-smi's word: PIX, PXB, PHB, NODE, SYS, NV12; XGMI1 over AMD's links
   std::string nccl_distance;  ///< NCCL's word
   PairRoute route = PairRoute::none;
   std::optional<bool> redirected;  ///< ACS sends requests or completions up to the root port; nullopt: the bits are not known
@@ -73,11 +73,12 @@ struct Finding {
   std::string where;    ///< "h0/sw0 downstream port of h0/gpu0, bit RR"
   std::string message;  ///< one sentence: the reason, with numbers
   std::string remedy;   ///< one sentence
+  std::vector<std::size_t> pairs;  ///< indices in Verdict::pairs of those that it concerns
   bool operator==(const Finding&) const = default;
 };
 
-/// The NIC a GPU is best used with: the best answer (works, unknown, slow, blocked), then the shortest way; GPUs that share their
-/// set of equally good NICs take them in turn.
+/// The NIC a GPU is best used with: the nearest one, unless that is blocked or slow and another with a better answer has more
+/// bandwidth; GPUs that share their set of equally good NICs take them in turn.
 struct BestPair {
   std::size_t host = 0;
   std::string gpu;

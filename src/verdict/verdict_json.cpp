@@ -41,12 +41,25 @@ json::Value to_json(const Verdict& verdict, const std::string& topology_name) {
     value.set("where", finding.where);
     value.set("message", finding.message);
     value.set("remedy", finding.remedy);
+    json::Array concerned;
+    for (const std::size_t pair : finding.pairs) concerned.emplace_back(static_cast<std::int64_t>(pair));
+    value.set("pairs", std::move(concerned));
     findings.push_back(std::move(value));
   }
   json::Value value;
   value.set("format", 1);
   value.set("topology", topology_name);
   value.set("pairs", std::move(pairs));
+  json::Array best;
+  for (const BestPair& one : verdict.best) {
+    const Pair& pair = verdict.pairs.at(one.pair);
+    json::Value row;
+    row.set("gpu", one.gpu);
+    row.set("nic", pair.to);
+    row.set("verdict", to_string(pair.answer));
+    best.push_back(std::move(row));
+  }
+  value.set("best", std::move(best));
   value.set("findings", std::move(findings));
   return value;
 }

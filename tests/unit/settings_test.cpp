@@ -32,6 +32,7 @@ TEST(Settings, OneDevice) {
   EXPECT_EQ(device(with("h0/nic0.lossless=yes"), "nic0").lossless, true);
   EXPECT_EQ(device(with("h0/nic0.model=7"), "nic0").model, "7");
   EXPECT_EQ(device(with("h0/gpu0.acs=SV+RR"), "gpu0").acs, (gdr::Acs{0b101}));
+  EXPECT_EQ(device(with("h0/gpu0.acs=SV,RR"), "gpu0").acs, (gdr::Acs{0b101}));
 }
 
 TEST(Settings, AHostAndTheFabric) {
@@ -53,11 +54,12 @@ TEST(Settings, Everywhere) {
 }
 
 TEST(Settings, ErrorsAreTheReadersOrNameTheKey) {
-  EXPECT_EQ(error_of("h0/nic0.max_read_request=4096"), small +
-                                                           ": at /hosts/0/devices/3/max_read_request: \"4096\" is not an amount "
-                                                           "of data: the unit is missing; write a number and one of "
-                                                           "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)");
-  EXPECT_EQ(error_of("acs=XX"), small + ": at /hosts/0/devices/1/acs/0: found \"XX\", allowed: SV, TB, RR, CR, UF, EC, DT");
+  EXPECT_EQ(error_of("h0/nic0.max_read_request=4096"),
+            "--set h0/nic0.max_read_request=4096: " + small +
+                ": at /hosts/0/devices/3/max_read_request: \"4096\" is not an amount of data: the unit is missing; write a number "
+                "and one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)");
+  EXPECT_EQ(error_of("acs=XX"),
+            "--set acs=XX: " + small + ": at /hosts/0/devices/1/acs/0: found \"XX\", allowed: SV, TB, RR, CR, UF, EC, DT");
   EXPECT_EQ(error_of("nonsense"), "--set nonsense: write KEY=VALUE, as in h0/nic0.max_read_request=4096B");
   EXPECT_EQ(error_of("=1"), "--set =1: write KEY=VALUE, as in h0/nic0.max_read_request=4096B");
   EXPECT_TRUE(error_of("speed=1").starts_with(
@@ -65,6 +67,32 @@ TEST(Settings, ErrorsAreTheReadersOrNameTheKey) {
   EXPECT_TRUE(error_of("h9.iommu=off").starts_with("--set h9.iommu=off: there is no host \"h9\"; write"));
   EXPECT_TRUE(error_of("h0/gpu9.link=gen4x8").starts_with("--set h0/gpu9.link=gen4x8: host h0 has no device \"gpu9\"; write"));
   EXPECT_TRUE(error_of("fabric.speed=1").starts_with("--set fabric.speed=1: fabric has no field \"speed\"; write"));
+}
+
+TEST(Settings, TheSettingToBlameIsNamedAndTheFileWhereItIsTheFile) {
+  const auto error = [](const std::string& text, const std::vector<gdr::Setting>& settings) -> std::string {
+    try {
+      (void)gdr::read_topology(gdr::json::parse(text, "own.json"), "own.json", "", settings);
+      return "accepted";
+    } catch (const gdr::InputError& e) {
+      return e.what();
+    }
+  };
+  const auto host = [](const std::string& nic_link) {
+    return R"({"format": 1, "name": "t", "hosts": [{"name": "h0", "sockets": [{"name": "cpu0"}],
+      "numa_nodes": [{"name": "numa0", "socket": "cpu0"}], "devices": [
+      {"name": "gpu0", "kind": "gpu", "under": "numa0", "link": "gen4x8", "link_capability": "gen4x8"},
+      {"name": "nic0", "kind": "nic", "under": "numa0", "link": ")" +
+           nic_link + R"("}]}]})";
+  };
+  const gdr::Setting good{"h0.iommu", "off"};
+  const gdr::Setting bad{"h0/nic0.link", "x8"};
+  EXPECT_TRUE(error(host("gen4x8"), {good, bad, good}).starts_with("--set h0/nic0.link=x8: own.json: at /hosts/0/devices/1/link: \"x8\""));
+  EXPECT_TRUE(error(host("x4"), {good}).starts_with("own.json: at /hosts/0/devices/1/link: \"x4\""));
+  EXPECT_EQ(error(host("x4"), {{"h0/nic0.link", "gen4x4"}}), "accepted") << "a setting may mend the file";
+  const gdr::Setting wide{"h0/gpu0.link", "gen4x16"};
+  EXPECT_TRUE(error(host("gen4x8"), {wide, good}).starts_with("--set h0/gpu0.link=gen4x16: own.json: at /hosts/0/devices/0: "));
+  EXPECT_EQ(error(host("gen4x8"), {wide, {"h0/gpu0.link_capability", "gen4x16"}}), "accepted") << "only all of them count";
 }
 
 /// A setting is applied before the document is checked: whatever its shape, the answer is an error of the reader.

@@ -19,11 +19,77 @@ namespace {
 TEST(VerdictLink, ANicWiderThanItsSlot) {
   const gdr::Verdict verdict = judge(HostText{.devices = one_switch()}, {{"h0/nic0.link", "gen3x8"}});
   const gdr::Finding f = finding(verdict, "nic-wider-than-slot");
-  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_EQ(f.severity, Severity::error) << "6.6 of 25 GB/s";
   EXPECT_EQ(f.where, "h0/nic0");
   EXPECT_EQ(f.message, "The network ports carry 25.0 GB/s (200 Gb/s), the slot's gen3x8 link only 6.6 GB/s of payload.");
   EXPECT_EQ(f.remedy, "Move the NIC to a wider or faster slot, or count on the slot's rate.");
+  EXPECT_FALSE(fires(verdict, "link-below-device")) << "once is enough";
   EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "nic-wider-than-slot"));
+  EXPECT_EQ(finding(judge(HostText{.devices = one_switch()}, {{"h0/nic0.link", "gen4x8"}}), "nic-wider-than-slot").severity,
+            Severity::warning)
+      << "13.6 of 25 GB/s";
+}
+
+TEST(VerdictLink, TwoPortsThatExceedTheBestSlot) {
+  const auto with = [](const char* ports, const char* rate) {
+    return judge(HostText{.cpu = "sapphire-rapids", .devices = apart("hb0", "h100-pcie", "connectx-7")},
+                 {{"link", "gen5x16"}, {"h0/nic0.ports", ports}, {"h0/nic0.port_rate", rate}});
+  };
+  const gdr::Finding f = finding(with("2", "400Gb/s"), "nic-wider-than-slot");
+  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_EQ(f.message.substr(0, 66), "The network ports together carry 100.0 GB/s (800 Gb/s), the slot's") << f.message;
+  EXPECT_TRUE(f.message.ends_with("of payload, which is enough for one port alone.")) << f.message;
+  EXPECT_EQ(f.remedy, "Count on the slot's rate for all ports together; no slot of this machine makes the NIC faster.");
+  EXPECT_FALSE(fires(with("1", "400Gb/s"), "nic-wider-than-slot"));
+  const gdr::Finding one = finding(with("1", "800Gb/s"), "nic-wider-than-slot");
+  EXPECT_EQ(one.message.find("alone"), std::string::npos) << one.message;
+  EXPECT_EQ(one.remedy, "Count on the slot's rate; no slot of this machine makes the NIC faster.");
+}
+
+TEST(VerdictLink, ASlotWorseThanItsGpu) {
+  const auto with = [](const char* link) { return judge(HostText{.devices = one_switch()}, {{"h0/gpu0.link", link}}); };
+  EXPECT_TRUE(with("gen4x16").findings.empty());
+  EXPECT_EQ(pair(with("gen4x8"), "h0/gpu0", "h0/nic0").answer, PairAnswer::works);
+  const gdr::Finding half = finding(with("gen4x8"), "link-below-device");
+  EXPECT_EQ(half.severity, Severity::warning);
+  EXPECT_EQ(half.where, "h0/gpu0");
+  EXPECT_EQ(half.message, "The link runs at gen4x8 where this device could train gen4x16: 13.6 GB/s instead of 27.2 GB/s of payload.");
+  EXPECT_EQ(pair(with("gen1x1"), "h0/gpu0", "h0/nic0").answer, PairAnswer::slow);
+  EXPECT_EQ(finding(with("gen1x1"), "link-below-device").severity, Severity::error);
+}
+
+TEST(VerdictLink, OnlyWhatBothEndsCouldTrainIsMissed) {
+  const auto fires_below = [](const std::string& cpu, const std::string& gpu, const std::string& link) {
+    return fires(judge(HostText{.cpu = cpu, .devices = apart("hb0", gpu)}, {{"h0/gpu0.link", link}}), "link-below-device");
+  };
+  EXPECT_FALSE(fires_below("epyc-rome", "h100-pcie", "gen4x16")) << "a Gen5 card in a Gen4 machine";
+  EXPECT_TRUE(fires_below("epyc-genoa", "h100-pcie", "gen4x16"));
+  EXPECT_FALSE(fires_below("generic", "h100-pcie", "gen4x16")) << "the machine is not known";
+  EXPECT_TRUE(fires_below("generic", "h100-pcie", "gen4x8")) << "but the card's width is";
+  EXPECT_FALSE(fires_below("epyc-rome", "generic", "gen3x8"));
+}
+
+TEST(VerdictLink, ANicWhoseNetworkFitsIsANote) {
+  const auto with = [](const char* rate) {
+    return judge(HostText{.devices = one_switch()}, {{"h0/nic0.link", "gen4x8"}, {"h0/nic0.port_rate", rate}});
+  };
+  EXPECT_EQ(finding(with("100Gb/s"), "link-below-device").severity, Severity::note);
+  EXPECT_FALSE(fires(with("200Gb/s"), "link-below-device"));
+}
+
+TEST(VerdictLink, AWorseSlotDoesNotImproveTheVerdict) {
+  for (const char* link : {"gen4x16", "gen4x8", "gen3x8", "gen1x1"})
+    EXPECT_EQ(pair(judge(HostText{.devices = apart("hb1")}, {{"h0/gpu0.link", link}}), "h0/gpu0", "h0/nic0").answer, PairAnswer::slow)
+        << link;
+}
+
+TEST(VerdictLink, ALinkAboveItsModelIsANote) {
+  const auto with = [](const char* link) { return judge(HostText{.devices = one_switch()}, {{"h0/gpu0.link", link}}); };
+  const gdr::Finding f = finding(with("gen5x16"), "link-above-device");
+  EXPECT_EQ(f.severity, Severity::note);
+  EXPECT_EQ(f.where, "h0/gpu0");
+  EXPECT_EQ(f.message, "The file says gen5x16, and the model a100-pcie-40gb can do gen4x16 at most; the verdict takes the file's word.");
+  EXPECT_FALSE(fires(with("gen4x16"), "link-above-device"));
 }
 
 TEST(VerdictLink, AllPortsInUseCount) {
@@ -109,6 +175,12 @@ TEST(VerdictNccl, TheLevelThatAWayNeeds) {
         fires(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")}, {{"nccl_net_gdr_level", low}}), "gdr-level-too-low"))
         << low;
   EXPECT_TRUE(fires(judge(HostText{.devices = one_switch()}, {{"nccl_net_gdr_level", "LOC"}}), "gdr-level-too-low"));
+}
+
+TEST(VerdictNccl, AmdGpusRunRccl) {
+  const gdr::Finding f = finding(judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0", "mi100")}), "gdr-level-too-low");
+  EXPECT_TRUE(f.message.starts_with("RCCL calls this way PHB")) << f.message;
+  EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=PHB and compare the bandwidth.") << "RCCL takes the same variables";
 }
 
 TEST(VerdictNccl, ForcingASlowWayMayNotHelp) {

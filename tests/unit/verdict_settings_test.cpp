@@ -93,7 +93,8 @@ TEST(VerdictIommu, TranslateBlocksPassthroughAndOffDoNot) {
   EXPECT_EQ(answer(verdict), PairAnswer::blocked);
   const gdr::Finding f = finding(verdict, "iommu-translating");
   EXPECT_EQ(f.severity, Severity::error);
-  EXPECT_EQ(f.where, "h0");
+  EXPECT_EQ(f.where, "h0/gpu0 with h0/nic0");
+  EXPECT_EQ(f.pairs, std::vector<std::size_t>{0});
   EXPECT_EQ(f.remedy,
             "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off or amd_iommu=off.");
   for (const char* mode : {"passthrough", "off"})
@@ -125,6 +126,40 @@ TEST(VerdictIommu, DmaBufIsMappedButLeavesTheSwitch) {
   const gdr::Verdict verdict = judge(host);
   EXPECT_EQ(answer(verdict), PairAnswer::slow);
   EXPECT_EQ(finding(verdict, "iommu-translating").severity, Severity::error);
+}
+
+TEST(VerdictIommu, AFarNicIsNoWayRoundTheIommu) {
+  const std::string far = R"(, {"name": "nic1", "kind": "nic", "model": "connectx-6-hdr", "under": "hb1", "link": "gen4x16"},
+    {"name": "gpu1", "kind": "gpu", "model": "a100-pcie-40gb", "under": "hb1", "link": "gen4x16"},
+    {"name": "gpu2", "kind": "gpu", "model": "a100-pcie-40gb", "under": "hb1", "link": "gen4x16"})";
+  for (const char* cpu : {"epyc-rome", "sapphire-rapids"}) {
+    const HostText host{.cpu = cpu,
+                        .software = R"("kernel": "6.8", "cuda": "12.4", "open_kernel_modules": true, "iommu": "translate")",
+                        .devices = one_switch() + far};
+    const gdr::Verdict verdict = judge(host);
+    EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/nic0").answer, PairAnswer::slow);
+    EXPECT_EQ(pair(verdict, "h0/gpu0", "h0/nic1").answer, PairAnswer::slow);
+    EXPECT_EQ(verdict.pairs[verdict.best[0].pair].to, "h0/nic0") << cpu;
+    const gdr::Finding f = finding(verdict, "iommu-translating");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.where, "h0: gpu0-gpu2 with nic0, nic1");
+    EXPECT_EQ(f.pairs.size(), 6U);
+    const gdr::Finding& blocked = *std::find_if(verdict.findings.begin(), verdict.findings.end(), [](const gdr::Finding& one) {
+      return one.rule == "iommu-translating" && one.severity == Severity::note;
+    });
+    EXPECT_EQ(blocked.where, "h0: gpu0-gpu2 with each other");
+  }
+}
+
+TEST(VerdictIommu, ASlowNicGivesWayToAFasterOneAlone) {
+  const std::string far = R"(, {"name": "nic1", "kind": "nic", "model": "connectx-6-hdr", "under": "hb1", "link": "gen4x16"})";
+  const auto best = [&](const char* cpu, const char* link) {
+    const gdr::Verdict verdict = judge(HostText{.cpu = cpu, .devices = one_switch() + far}, {{"h0/nic0.link", link}});
+    return verdict.pairs[verdict.best[0].pair].to;
+  };
+  EXPECT_EQ(best("sapphire-rapids", "gen4x8"), "h0/nic0") << "more than half";
+  EXPECT_EQ(best("sapphire-rapids", "gen1x1"), "h0/nic1");
+  EXPECT_EQ(best("epyc-rome", "gen3x8"), "h0/nic0") << "both are slow";
 }
 
 TEST(VerdictIommu, NotSaidIsANote) {

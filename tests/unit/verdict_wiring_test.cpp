@@ -168,6 +168,21 @@ TEST(VerdictWiring, NvlinkCarriesGpuPairs) {
   EXPECT_EQ(pair(judge(HostText{.devices = gpus}), "h0/gpu0", "h0/gpu1").answer, PairAnswer::slow);
 }
 
+TEST(VerdictWiring, XgmiIsCalledSo) {
+  const auto with = [](const std::string& gpu, const std::string& model) {
+    const std::string text = fmt::format(R"({{"name": "gpu0", "kind": "gpu", "model": "{0}", "under": "hb0", "link": "gen4x16"}},
+      {{"name": "gpu1", "kind": "gpu", "model": "{0}", "under": "hb1", "link": "gen4x16"}})",
+                                         gpu);
+    return pair(judge(HostText{.devices = text,
+                               .more = fmt::format(R"(, "nvlinks": [{{"from": "gpu1", "to": "gpu0", "count": 2, "model": "{}"}}])", model)}),
+                "h0/gpu0", "h0/gpu1")
+        .distance;
+  };
+  EXPECT_EQ(with("mi100", "xgmi2"), "XGMI2");
+  EXPECT_EQ(with("generic", "xgmi3"), "XGMI2");
+  EXPECT_EQ(with("a100-sxm4-40gb", "nvlink3"), "NV2");
+}
+
 TEST(VerdictWiring, AHostWithoutNicsIsANote) {
   const gdr::Verdict verdict =
       judge(HostText{.devices = R"({"name": "gpu0", "kind": "gpu", "model": "a40", "under": "hb0", "link": "gen4x16"})"});
