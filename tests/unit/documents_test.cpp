@@ -202,7 +202,7 @@ void compare(const std::string& arguments, int code, const std::string& chapter,
 TEST(OutputDocument, MembersAreThoseOfTheTool) {
   const std::string ends = " --from h0/gpu2 --to h1/gpu2 --size 64KiB --format json";
   compare("check " + one_nic + " --format json", 1, "gdr check", "",
-          {{"", "the document"}, {"pairs", "pairs"}, {"findings", "findings"}});
+          {{"", "the document"}, {"pairs", "pairs"}, {"best", "best"}, {"findings", "findings"}});
   const std::string chapter = "gdr predict and gdr explain";
   compare("predict " + one_nic + ends + " --set iommu=translate", 0, chapter, "predict",
           {{"", "the document"}, {"results", "results, paths"}, {"stages", "stages"}, {"skipped", "skipped"}});
@@ -246,7 +246,7 @@ TEST(OutputDocument, WordsAreThoseOfTheCode) {
   // A device and itself, and devices of two hosts, are no pairs.
   Names distances = words_to(gdr::Distance::none);
   for (const gdr::Distance other : {gdr::Distance::self, gdr::Distance::none}) distances.erase(std::string(to_string(other)));
-  distances.insert("NV#");
+  distances.insert({"NV#", "XGMI#"});
   EXPECT_EQ(words("distance"), distances);
   // Ways are told as wired, without relays (PXN) and the network.
   Names nccl = words_to(gdr::nccl::PathType::dis);
