@@ -29,8 +29,8 @@ constexpr const char* examples =
     "  gdr check two-hosts.json\n"
     "  gdr predict two-hosts.json --from h0/gpu0 --to h1/gpu0 --size 8B,1MiB\n"
     "\n"
-    "Models: $GDR_DATA_DIR/models; without that variable ../share/gdr beside the tool,\n"
-    "then the source tree it was built in.\n"
+    "Models: $GDR_DATA_DIR/models; without that variable those of ../share/gdr beside\n"
+    "the tool, or of the source tree it was built in.\n"
     "\n"
     "Exit codes: 0 fine, 1 the answer is no, 2 wrong input, 3 a bug of this program.";
 

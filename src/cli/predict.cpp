@@ -292,8 +292,8 @@ void add_predict(CLI::App& app, Context& context) {
   command->footer(
       "Examples:\n"
       "  gdr predict topologies/clusters/two-dgx-a100.json --from h0/gpu0 --to h1/gpu0\n"
-      "  gdr predict topologies/clusters/two-dgx-a100.json \\\n"
-      "      --from h0/gpu0 --to h1/gpu0 --path gdr --size 1MiB --set h0/nic0.link=gen3x8\n"
+      "  gdr predict topologies/clusters/two-dgx-a100.json --path gdr --size 1MiB \\\n"
+      "      --from h0/gpu0 --to h1/gpu0 --set h0/nic0.link=gen3x8\n"
       "\n"
       "Exit codes: 0 fine, 1 a path named in --path is blocked (or every path),\n"
       "2 wrong input.");

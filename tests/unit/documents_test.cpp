@@ -34,13 +34,13 @@ const std::string project = GDR_PROJECT_DIR;
 const std::string a100 = project + "/topologies/clusters/two-dgx-a100.json";
 const std::string one_nic = project + "/topologies/clusters/two-dual-socket-4gpu-1nic.json";
 
-struct Run {
+struct ToolRun {
   std::string out;
   int code = 0;
 };
 
-Run run_tool(const std::string& arguments) {
-  Run run;
+ToolRun run_tool(const std::string& arguments) {
+  ToolRun run;
   FILE* pipe = popen(("GDR_DATA_DIR='" + project + "' '" GDR_TOOL "' " + arguments + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("popen failed");
   char buffer[4096];
@@ -112,7 +112,7 @@ TEST(Documents, EveryJsonBlockLoads) {
           ++loaded["model"];
         } else {
           Folder folder;
-          const Run run = run_tool("predict " + a100 + " --flows " + folder.write("flows.json", text));
+          const ToolRun run = run_tool("predict " + a100 + " --flows " + folder.write("flows.json", text));
           EXPECT_EQ(run.code, 0) << run.out;
           ++loaded["flows"];
         }
@@ -124,7 +124,7 @@ TEST(Documents, EveryJsonBlockLoads) {
 }
 
 /// The words in backquotes of a text.
-std::vector<std::string> quoted(const std::string& text) {
+std::vector<std::string> code_words(const std::string& text) {
   std::vector<std::string> words;
   for (std::size_t from = text.find('`'); from != std::string::npos;) {
     const std::size_t to = text.find('`', from + 1);
@@ -165,7 +165,7 @@ Names documented(const std::string& chapter, const std::string& name, const std:
     const std::string forms = cell(line, 2);
     const bool all = forms.find_first_not_of(' ') == std::string::npos;
     if (!all && forms.find(form) == std::string::npos) continue;
-    for (const std::string& word : quoted(cell(line, 1))) names.insert(word);
+    for (const std::string& word : code_words(cell(line, 1))) names.insert(word);
   }
   return names;
 }
@@ -188,7 +188,7 @@ void collect(const Value& value, const std::string& place, std::map<std::string,
 void compare(const std::string& arguments, int code, const std::string& chapter, const std::string& form,
              const std::map<std::string, std::string>& sections) {
   SCOPED_TRACE(arguments);
-  const Run run = run_tool(arguments);
+  const ToolRun run = run_tool(arguments);
   ASSERT_EQ(run.code, code) << run.out;
   std::map<std::string, Names> printed;
   collect(gdr::json::parse(run.out, "output"), "", printed);
@@ -202,7 +202,7 @@ void compare(const std::string& arguments, int code, const std::string& chapter,
 TEST(OutputDocument, MembersAreThoseOfTheTool) {
   const std::string ends = " --from h0/gpu2 --to h1/gpu2 --size 64KiB --format json";
   compare("check " + one_nic + " --format json", 1, "gdr check", "",
-          {{"", "the document"}, {"pairs", "pairs"}, {"findings", "findings"}});
+          {{"", "the document"}, {"pairs", "pairs"}, {"best", "best"}, {"findings", "findings"}});
   const std::string chapter = "gdr predict and gdr explain";
   compare("predict " + one_nic + ends + " --set iommu=translate", 0, chapter, "predict",
           {{"", "the document"}, {"results", "results, paths"}, {"stages", "stages"}, {"skipped", "skipped"}});
@@ -216,8 +216,8 @@ TEST(OutputDocument, CsvColumnsAreThoseOfTheTool) {
   std::string expected;
   for (const std::string& line : section("gdr predict and gdr explain", "CSV"))
     if (line.starts_with("`from`") || !expected.empty())
-      for (const std::string& word : quoted(line)) expected += (expected.empty() ? "" : ",") + word;
-  const Run run = run_tool("predict " + one_nic + " --from h0/gpu2 --to h1/gpu2 --size 64KiB --path staged --format csv");
+      for (const std::string& word : code_words(line)) expected += (expected.empty() ? "" : ",") + word;
+  const ToolRun run = run_tool("predict " + one_nic + " --from h0/gpu2 --to h1/gpu2 --size 64KiB --path staged --format csv");
   EXPECT_EQ(run.out.substr(0, run.out.find('\n')), expected);
 }
 
@@ -225,7 +225,7 @@ TEST(OutputDocument, CsvColumnsAreThoseOfTheTool) {
 Names words(const std::string& name) {
   Names names;
   for (const std::string& line : section("Words", name))
-    if (line.starts_with("| `")) names.insert(quoted(line).front());
+    if (line.starts_with("| `")) names.insert(code_words(line).front());
   return names;
 }
 
@@ -246,7 +246,7 @@ TEST(OutputDocument, WordsAreThoseOfTheCode) {
   // A device and itself, and devices of two hosts, are no pairs.
   Names distances = words_to(gdr::Distance::none);
   for (const gdr::Distance other : {gdr::Distance::self, gdr::Distance::none}) distances.erase(std::string(to_string(other)));
-  distances.insert("NV#");
+  distances.insert({"NV#", "XGMI#"});
   EXPECT_EQ(words("distance"), distances);
   // Ways are told as wired, without relays (PXN) and the network.
   Names nccl = words_to(gdr::nccl::PathType::dis);
@@ -275,7 +275,7 @@ TEST(TopologyDocument, RequiredMembersAreTheSchemas) {
     ASSERT_NE(row, std::string::npos) << word;
     std::string line = text.substr(row + 1, text.find('\n', row + 1) - row - 1);
     line = line.substr(0, line.find(';') == std::string::npos || word == "host" ? line.size() : line.find(';'));
-    const auto in_row = quoted(line);
+    const auto in_row = code_words(line);
     Names required;
     for (const std::string& definition : definitions) {
       const Value& type = definition.empty() ? schema : *schema.find("$defs")->find(definition);
