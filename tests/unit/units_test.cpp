@@ -110,15 +110,24 @@ TEST(Units, TextIsReadBackToTheSameValue) {
   std::uniform_real_distribution<double> exponent(-15, 15);
   for (int i = 0; i < 20000; ++i) {
     const Bytes bytes{random() >> (1 + random() % 63)};
-    const double value = std::pow(10, exponent(random));
+    const double rate = std::pow(10, 3 + (exponent(random) + 15) * 0.4);
+    const double seconds = std::pow(10, exponent(random) * 0.66 - 4);
     ASSERT_EQ(gdr::parse_bytes(to_string(bytes)), bytes) << "seed " << seed << ", " << to_string(bytes);
-    ASSERT_EQ(gdr::parse_bandwidth(to_string(Bandwidth{value})).bytes_per_second, value) << "seed " << seed;
-    ASSERT_EQ(gdr::parse_duration(to_string(Duration{value})).seconds, value) << "seed " << seed;
+    ASSERT_EQ(gdr::parse_bandwidth(to_string(Bandwidth{rate})).bytes_per_second, rate) << "seed " << seed;
+    ASSERT_EQ(gdr::parse_duration(to_string(Duration{seconds})).seconds, seconds) << "seed " << seed;
   }
-  for (const double value : {1e-300, 5e-324, 1e300, 1.0 / 3}) {
-    EXPECT_EQ(gdr::parse_duration(to_string(Duration{value})).seconds, value);
-    EXPECT_EQ(gdr::parse_bandwidth(to_string(Bandwidth{value})).bytes_per_second, value);
-  }
+  for (const double value : {1e-300, 5e-324, 1.0 / 3}) EXPECT_EQ(gdr::parse_duration(to_string(Duration{value})).seconds, value);
+}
+
+// Both sides of each bound.
+TEST(Units, BoundsOfTheField) {
+  EXPECT_EQ(gdr::parse_bandwidth("1000TB/s").bytes_per_second, 1e15);
+  EXPECT_EQ(gdr::parse_bandwidth("1kB/s").bytes_per_second, 1e3);
+  EXPECT_EQ(gdr::parse_bandwidth("0").bytes_per_second, 0);
+  EXPECT_THROW((void)gdr::parse_bandwidth("1001TB/s"), gdr::InputError);
+  EXPECT_THROW((void)gdr::parse_bandwidth("999B/s"), gdr::InputError);
+  EXPECT_EQ(gdr::parse_duration("10d").seconds, 864000);
+  EXPECT_THROW((void)gdr::parse_duration("864001s"), gdr::InputError);
 }
 
 TEST(Units, Arithmetic) {
