@@ -60,7 +60,7 @@ std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& pat
                                  to_string(paths.front().prediction.transfer.size), comparison(paths));
   for (const sim::Explanation& path : paths) text += stages_text(path);
   return text + "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
-                "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency at its far end, bytes on it. Limits of a step that no link has follow \"at most\".\n";
+                "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency at its far end, bytes on it. What bounds a step beside its links\nfollows \"at most\".\n";
 }
 
 json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
