@@ -15,6 +15,9 @@ foreach(folder models topologies)
   endif()
 endforeach()
 
+# What the guests of `gdr emulate` are made of.
+install(DIRECTORY emu/guest emu/module DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu COMPONENT tool)
+
 configure_package_config_file(cmake/gdrConfig.cmake.in ${PROJECT_BINARY_DIR}/gdrConfig.cmake INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_DATADIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gdrConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -26,6 +26,7 @@ constexpr const char* examples =
     "  gdr import nccl-xml system.xml system.xml -o two-hosts.json\n"
     "  gdr check two-hosts.json\n"
     "  gdr predict two-hosts.json --from h0/gpu0 --to h1/gpu0 --size 8B,1MiB\n"
+    "  gdr emulate two-hosts.json -- ibv_devices\n"
     "\n"
     "Exit codes: 0 fine, 1 the answer is no, 2 wrong input, 3 an error of this program.";
 
@@ -58,6 +59,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_explain(app, context);
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
+  gdr::cli::add_emulate(app, context);
 }
 
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {
