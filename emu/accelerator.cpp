@@ -7,10 +7,29 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "emu/process.hpp"
 #include "emu/unique_fd.hpp"
 
 namespace gdr::emu {
+namespace {
+
+constexpr const char* time_to_boot = "20";  // seconds; a kernel without a root file system panics within two
+
+/// What tells one boot of the machine from the next, and one kernel from another.
+std::string circumstances(const Kernel& kernel) {
+  return read_file("/proc/sys/kernel/random/boot_id") + kernel.version + "\n";
+}
+
+std::string read_if_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? read_file(path) : "";
+}
+
+}  // namespace
 
 Accelerator choose_accelerator() {
   const auto without = [](const std::string& why) {
@@ -22,6 +41,20 @@ Accelerator choose_accelerator() {
   const UniqueFd machine(ioctl(kvm.get(), KVM_CREATE_VM, 0));
   if (machine.get() < 0) return without(fmt::format("/dev/kvm makes no virtual machine: {}", std::strerror(errno)));
   return {true, "QEMU uses KVM: /dev/kvm makes virtual machines."};
+}
+
+bool kvm_boots(const Kernel& kernel, Signals& signals) {
+  const std::string remembered = cache_folder() + "/kvm";
+  const std::string now = circumstances(kernel);
+  const std::string before = read_if_there(remembered);
+  if (before == now + "yes\n" || before == now + "no\n") return before.ends_with("yes\n");
+  // With nothing to mount as its root the kernel panics, and panic=-1 with -no-reboot ends QEMU.
+  const auto trial = run_to_end({"timeout", time_to_boot, "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
+                                 "none", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "256M", "-kernel", kernel.image, "-append",
+                                 "quiet panic=-1"},
+                                signals);
+  write_file(remembered, now + (trial.exit_code == 0 ? "yes\n" : "no\n"));
+  return trial.exit_code == 0;
 }
 
 }  // namespace gdr::emu

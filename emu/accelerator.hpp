@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "emu/kernel_cache.hpp"
+#include "emu/signals.hpp"
+
 namespace gdr::emu {
 
 /// How QEMU runs the guest's code.
@@ -10,7 +13,11 @@ struct Accelerator {
   std::string reason;  ///< a sentence: why this one
 };
 
-/// KVM when /dev/kvm can be used, else TCG.
+/// KVM when /dev/kvm makes virtual machines, else TCG.
 Accelerator choose_accelerator();
+
+/// Whether `kernel` gets going under KVM, by trying it with nothing else in the machine. A KVM inside a virtual machine may make machines
+/// whose processor hangs as soon as a kernel starts. The answer is kept in the cache until the machine is booted again. Throws Interrupted.
+bool kvm_boots(const Kernel& kernel, Signals& signals);
 
 }  // namespace gdr::emu

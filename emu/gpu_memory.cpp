@@ -34,15 +34,18 @@ std::vector<GpuMemory> gpu_memory(const Host& host, const ModelLibrary& models) 
 }
 
 std::string cut_note(const Host& host, const std::vector<GpuMemory>& gpus) {
-  std::string cut;
+  // GPUs that are alike share a phrase.
+  std::vector<std::pair<std::string, int>> cuts;
   for (const GpuMemory& gpu : gpus) {
     if (gpu.size == gpu.full) continue;
-    const std::string change = fmt::format("{} instead of {}", to_string(gpu.size), to_string(gpu.full));
-    // GPUs that are alike share a phrase.
-    if (cut.ends_with(change)) cut.insert(cut.size() - change.size() - 2, ", " + host.devices[gpu.device].name);
-    else cut += fmt::format("{}{}: {}", cut.empty() ? "" : "; ", host.devices[gpu.device].name, change);
+    std::string cut = fmt::format("{} instead of {}", to_string(gpu.size), to_string(gpu.full));
+    if (!cuts.empty() && cuts.back().first == cut) ++cuts.back().second;
+    else cuts.emplace_back(std::move(cut), 1);
   }
-  return cut.empty() ? cut : fmt::format("{}: GPU memory is cut: {}", host.name, cut);
+  std::string note;
+  for (const auto& [cut, count] : cuts)
+    note += fmt::format("{}{} ({} GPU{})", note.empty() ? "" : ", ", cut, count, count == 1 ? "" : "s");
+  return note.empty() ? note : fmt::format("{}: GPU memory is cut to fit: {}", host.name, note);
 }
 
 }  // namespace gdr::emu

@@ -35,11 +35,15 @@ void say(const std::string& text) { fmt::print(stderr, "gdr: {}\n", text); }
 
 std::string emulation_sources() { return data_folder() + "/emu"; }
 
-bool use_kvm(const Options& options) {
+/// `kernel` is null where nothing may be tried.
+bool use_kvm(const Options& options, const emu::Kernel* kernel, emu::Signals& signals) {
   if (options.accelerator == "tcg") return false;
   const emu::Accelerator found = emu::choose_accelerator();
   if (options.accelerator == "kvm" && !found.kvm) throw InputError("--accelerator kvm: " + found.reason);
-  return found.kvm;
+  if (!found.kvm || kernel == nullptr || options.accelerator == "kvm") return found.kvm;
+  if (emu::kvm_boots(*kernel, signals)) return true;
+  say("KVM makes virtual machines here, but a kernel does not boot in them: TCG is used");
+  return false;
 }
 
 /// One sentence each: how guests would run, and what is missing.
@@ -88,7 +92,6 @@ int emulate(const Options& options, const ModelLibrary& models) {
 
   emu::Signals signals;
   emu::RunPlan run;
-  run.kvm = use_kvm(options);
   run.work_folder = work_folder();
   run.command = options.command;
   run.files = "RUN";
@@ -103,6 +106,7 @@ int emulate(const Options& options, const ModelLibrary& models) {
     if (!plan.note.empty()) say(plan.note);
   auto wiring = emu::wire_hosts(topology, emu::first_nic_descriptor);
   run.kernel = kernel_for(options, signals);
+  run.kvm = use_kvm(options, options.dry_run ? nullptr : &run.kernel, signals);
   if (options.dry_run) {
     const auto plans = plan_all();
     for (std::size_t host = 0; host < plans.size(); ++host) {
