@@ -40,7 +40,7 @@ DebianPackages::DebianPackages(std::string folder, Signals& signals) : folder_(s
 std::vector<std::string> DebianPackages::apt(const std::string& program, std::vector<std::string> arguments) const {
   std::vector<std::string> all{program};
   if (own_lists_) {
-    for (const std::string& option : {"Dir::State=" + folder_ + "/apt/state", "Dir::Cache=" + folder_ + "/apt/cache",
+    for (const std::string& option : {"Dir::State=" + folder_ + "/apt/state", "Dir::State::lists=" + folder_ + "/apt/state/lists", "Dir::Cache=" + folder_ + "/apt/cache",
                                       std::string("Dir::State::status=/var/lib/dpkg/status")}) {
       all.emplace_back("-o");
       all.push_back(option);

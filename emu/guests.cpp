@@ -114,13 +114,15 @@ class Guest {
     pass(errors, 2);
   }
 
-  /// Why it is gone, as far as its console tells.
+  /// Why it is gone: the kernel's panic, or else the end of what it and QEMU said.
   std::string last_words() {
-    std::string console;
-    for (const std::string& file : {plan_.console_file, plan_.console_file + ".qemu"}) console += read_file(file);
-    constexpr std::size_t shown = 1500;
-    if (console.size() > shown) console = "..." + console.substr(console.size() - shown);
-    return fmt::format("QEMU ended with exit code {}; last on its console: {}", *qemu_.exit_code(), console);
+    const std::string console = read_file(plan_.console_file);
+    if (const auto panic = console.find("Kernel panic"); panic != std::string::npos)
+      return fmt::format("the guest's kernel gave up: {}", printable(console.substr(panic, console.find_first_of("\r\n", panic) - panic), 200));
+    constexpr std::size_t shown = 600;
+    std::string end = console + read_file(plan_.console_file + ".qemu");
+    if (end.size() > shown) end.erase(0, end.size() - shown);
+    return fmt::format("QEMU ended with exit code {}; last it said: {}", *qemu_.exit_code(), printable(end, shown));
   }
 
  private:

@@ -60,11 +60,22 @@ END
     cmp -s <(part gpus/h1-gpu0.memory 0) <(part gpus/h1-gpu0.memory 1) && fail "both halves of the client's GPU memory are the same"
     cmp <(part gpus/h1-gpu0.memory 0) <(part gpus/h0-gpu0.memory 1) || fail "the client's bytes are not in the server's GPU memory"
     ;;
+  gpu_ioctl)
+    mkdir gpus
+    ${CC:-gcc} -Wall -Wextra -Werror "-I$source/emu/module" -o gpu_ioctl "$source/tests/emulation/gpu_ioctl.c" || fail "gpu_ioctl.c does not compile"
+    emulate 0 "$small" --gpu-files gpus -- ./gpu_ioctl
+    grep -q '^h0| all of it holds$' "$work/out" || fail "said: $(cat "$work/out")"
+    [ "$(tail -c 4096 gpus/h0-gpu0.memory | head -c 9)" = "last page" ] || fail "the last page is not seen from outside"
+    ;;
+  panic)
+    emulate 125 "$small" -- sh -c 'echo c >/proc/sysrq-trigger; sleep 100'
+    grep -q 'Kernel panic' "$work/out" || fail "no reason given: $(cat "$work/out")"
+    ;;
   timeout)
     "$gdr" emulate "$small" --timeout 60s -- sh -c 'echo up; sleep 1000' >"$work/out" 2>&1
     code=$?
     [ $code -eq 124 ] || fail "exit code $code, expected 124"
-    grep -q '^gdr: h0: not finished after 1min (--timeout): stopped$' "$work/out" || fail "said: $(cat "$work/out")"
+    grep -q '^gdr: h0: not finished after 60s (--timeout): stopped$' "$work/out" || fail "said: $(cat "$work/out")"
     ;;
   interrupt)
     "$gdr" emulate "$small" -- true >"$work/out" 2>&1 &
