@@ -20,9 +20,11 @@ namespace {
 constexpr const char* time_to_boot = "20";  // seconds; a kernel without a root file system panics within two
 
 /// What tells one boot of the machine from the next, and one kernel from another.
-std::string circumstances(const Kernel& kernel) {
-  return read_file("/proc/sys/kernel/random/boot_id") + kernel.version + "\n";
+std::string circumstances(const std::string& kernel_version) {
+  return read_file("/proc/sys/kernel/random/boot_id") + kernel_version + "\n";
 }
+
+std::string answer_file() { return cache_folder() + "/kvm"; }
 
 std::string read_if_there(const std::string& path) {
   std::error_code error;
@@ -33,7 +35,8 @@ std::string read_if_there(const std::string& path) {
 
 Accelerator choose_accelerator() {
   const auto without = [](const std::string& why) {
-    return Accelerator{false, fmt::format("QEMU translates the guest's code (TCG), about ten times slower than KVM, since {}.", why)};
+    return Accelerator{false,
+                       fmt::format("QEMU translates the guest's code (TCG), about ten times slower than KVM, since {}.", why)};
   };
   const UniqueFd kvm(open("/dev/kvm", O_RDWR | O_CLOEXEC));
   if (kvm.get() < 0) return without(fmt::format("/dev/kvm cannot be opened: {}", std::strerror(errno)));
@@ -43,17 +46,39 @@ Accelerator choose_accelerator() {
   return {true, "QEMU uses KVM: /dev/kvm makes virtual machines."};
 }
 
+std::optional<bool> kvm_booted(const std::string& kernel_version) {
+  const std::string now = circumstances(kernel_version);
+  const std::string remembered = read_if_there(answer_file());
+  if (remembered == now + "yes\n") return true;
+  if (remembered == now + "no\n") return false;
+  return std::nullopt;
+}
+
 bool kvm_boots(const Kernel& kernel, Signals& signals) {
-  const std::string remembered = cache_folder() + "/kvm";
-  const std::string now = circumstances(kernel);
-  const std::string before = read_if_there(remembered);
-  if (before == now + "yes\n" || before == now + "no\n") return before.ends_with("yes\n");
+  if (const auto known = kvm_booted(kernel.version)) return *known;
   // With nothing to mount as its root the kernel panics, and panic=-1 with -no-reboot ends QEMU.
-  const auto trial = run_to_end({"timeout", time_to_boot, "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
-                                 "none", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "256M", "-kernel", kernel.image, "-append",
+  const auto trial = run_to_end({"timeout",
+                                 time_to_boot,
+                                 "qemu-system-x86_64",
+                                 "-nodefaults",
+                                 "-no-user-config",
+                                 "-no-reboot",
+                                 "-display",
+                                 "none",
+                                 "-machine",
+                                 "q35",
+                                 "-accel",
+                                 "kvm",
+                                 "-cpu",
+                                 "host",
+                                 "-m",
+                                 "256M",
+                                 "-kernel",
+                                 kernel.image,
+                                 "-append",
                                  "quiet panic=-1"},
                                 signals);
-  write_file(remembered, now + (trial.exit_code == 0 ? "yes\n" : "no\n"));
+  write_file(answer_file(), circumstances(kernel.version) + (trial.exit_code == 0 ? "yes\n" : "no\n"));
   return trial.exit_code == 0;
 }
 

@@ -15,8 +15,8 @@ std::size_t number_of(const Host& host, const Device& device) {
   const auto digits = device.name.find_last_not_of("0123456789") + 1;
   const std::string text = device.name.substr(digits);
   if (text.empty() || text.size() > 3 || std::stoul(text) > max_number)
-    throw InputError(fmt::format("{}/{}: emulation names a {} after the number in its name, 0 to {}; call it {}0 or the like", host.name,
-                                 device.name, to_string(device.kind), max_number, to_string(device.kind)));
+    throw InputError(fmt::format("{}/{}: emulation names a {} after the number in its name, 0 to {}; call it {}0 or the like",
+                                 host.name, device.name, to_string(device.kind), max_number, to_string(device.kind)));
   return std::stoul(text);
 }
 
@@ -31,8 +31,8 @@ std::vector<Numbered> numbered_devices(const Host& host, DeviceKind kind) {
                                         [](const Numbered& a, const Numbered& b) { return a.number == b.number; });
   if (twice != devices.end())
     throw InputError(fmt::format("{}/{} and {}/{}: both names end in {}; emulation needs a number a {}", host.name,
-                                 host.devices[twice->device].name, host.name, host.devices[(twice + 1)->device].name, twice->number,
-                                 to_string(kind)));
+                                 host.devices[twice->device].name, host.name, host.devices[(twice + 1)->device].name,
+                                 twice->number, to_string(kind)));
   return devices;
 }
 

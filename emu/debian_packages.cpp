@@ -40,8 +40,9 @@ DebianPackages::DebianPackages(std::string folder, Signals& signals) : folder_(s
 std::vector<std::string> DebianPackages::apt(const std::string& program, std::vector<std::string> arguments) const {
   std::vector<std::string> all{program};
   if (own_lists_) {
-    for (const std::string& option : {"Dir::State=" + folder_ + "/apt/state", "Dir::State::lists=" + folder_ + "/apt/state/lists", "Dir::Cache=" + folder_ + "/apt/cache",
-                                      std::string("Dir::State::status=/var/lib/dpkg/status")}) {
+    for (const std::string& option :
+         {"Dir::State=" + folder_ + "/apt/state", "Dir::State::lists=" + folder_ + "/apt/state/lists",
+          "Dir::Cache=" + folder_ + "/apt/cache", std::string("Dir::State::status=/var/lib/dpkg/status")}) {
       all.emplace_back("-o");
       all.push_back(option);
     }
@@ -60,7 +61,8 @@ void DebianPackages::update() {
 std::string DebianPackages::show(const std::string& package) {
   const auto arguments = apt("apt-cache", {"show", "--no-all-versions", package});
   if (!is_in_path(arguments[0]))
-    throw InputError(fmt::format("{}: the program apt-cache is not installed; on a system without apt it cannot be had yet", purpose));
+    throw InputError(
+        fmt::format("{}: the program apt-cache is not installed; on a system without apt it cannot be had yet", purpose));
   const Finished finished = run_to_end(arguments, signals_);
   return finished.exit_code == 0 ? finished.output : "";
 }
@@ -78,8 +80,8 @@ DebianPackages::KernelPackages DebianPackages::find_kernel() {
   found.release = name.substr(std::string("linux-image-").size());
   const std::string headers = "linux-headers-" + found.release;
   const std::string depends = field(show(headers + "=" + found.version), "Depends");
-  for (const std::string& package : {name, headers, dependency_named(depends, "linux-headers-", "-common"),
-                                     dependency_named(depends, "linux-kbuild-")}) {
+  for (const std::string& package :
+       {name, headers, dependency_named(depends, "linux-headers-", "-common"), dependency_named(depends, "linux-kbuild-")}) {
     if (package.empty()) throw InputError(fmt::format("{}: apt does not know what {} {} needs", purpose, headers, found.version));
     found.names.push_back(package + "=" + found.version);
   }

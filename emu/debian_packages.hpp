@@ -13,8 +13,8 @@ class DebianPackages {
   /// `folder` is where apt keeps lists of its own, should the machine have none (or old ones), and where packages are put.
   DebianPackages(std::string folder, Signals& signals);
 
-  /// Names (and versions, NAME=VERSION, where fixed) of the kernel that linux-image-amd64 stands for, its headers, and busybox-static.
-  /// Throws InputError when apt knows no such kernel.
+  /// Names (and versions, NAME=VERSION, where fixed) of the kernel that linux-image-amd64 stands for, its headers, and
+  /// busybox-static. Throws InputError when apt knows no such kernel.
   struct KernelPackages {
     std::string version;  ///< of the package: 6.1.192-3
     std::string release;  ///< what uname -r says: 6.1.0-57-amd64

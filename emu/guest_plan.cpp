@@ -36,7 +36,8 @@ void add_processors(std::vector<std::string>& arguments, const Host& host, Bytes
     cores = std::max(cores, nodes[socket].size());
   }
   if (host.numa_nodes.size() > max_numa_nodes)
-    throw InputError(fmt::format("{}: cannot be emulated: {} NUMA nodes; {} are enough", host.name, host.numa_nodes.size(), max_numa_nodes));
+    throw InputError(
+        fmt::format("{}: cannot be emulated: {} NUMA nodes; {} are enough", host.name, host.numa_nodes.size(), max_numa_nodes));
   add(arguments, "-smp", fmt::format("{},sockets={},cores={}", cores * host.sockets.size(), host.sockets.size(), cores));
   std::vector<std::string> cpus(host.numa_nodes.size());
   for (std::size_t socket = 0; socket < host.sockets.size(); ++socket)
@@ -61,15 +62,19 @@ void add_channel(std::vector<std::string>& arguments, const std::string& name, i
 }
 
 void add_folder(std::vector<std::string>& arguments, const std::string& tag, const std::string& path, const std::string& more) {
-  add(arguments, "-fsdev", fmt::format("local,id={},path={},security_model=none,multidevs=remap{}", tag, option_value(path), more));
+  add(arguments, "-fsdev",
+      fmt::format("local,id={},path={},security_model=none,multidevs=remap{}", tag, option_value(path), more));
   add(arguments, "-device", fmt::format("virtio-9p-pci,fsdev={},mount_tag={}", tag, tag));
 }
 
-std::string variable(const std::string& name, const std::string& value) { return fmt::format("{}={}\n", name, shell_word(value)); }
+std::string variable(const std::string& name, const std::string& value) {
+  return fmt::format("{}={}\n", name, shell_word(value));
+}
 
 /// A host's name in the name of a variable.
 std::string in_variable(std::string name) {
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 
@@ -96,7 +101,8 @@ std::string settings(const Topology& topology, std::size_t index, const RunPlan&
   for (const Numbered& nic : numbered_devices(topology.hosts[index], DeviceKind::nic))
     nics.push_back(fmt::format("{}/{}/{}", nic.number, mac_address(index, nic.number), ip_address(index, nic.number)));
   return variable("GUEST_KERNEL", run.kernel.release) + variable("GUEST_MODULES", run.kernel.modules) +
-         variable("GUEST_FOLDER", run.work_folder) + variable("GUEST_GPU_PLACES", fmt::format("{}", fmt::join(tree.gpu_places, ","))) +
+         variable("GUEST_FOLDER", run.work_folder) +
+         variable("GUEST_GPU_PLACES", fmt::format("{}", fmt::join(tree.gpu_places, ","))) +
          variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) + variable("GUEST_COMMAND", shell_line(run.command)) +
          environment(topology, index);
 }

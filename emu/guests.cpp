@@ -89,7 +89,7 @@ class Guest {
   }
 
   Channel control, output, errors;
-  bool ready = false;             ///< waits for the others
+  bool ready = false;              ///< waits for the others
   std::optional<int> exit_code{};  ///< of its command
   std::string failure{};           ///< what its init could not do
 
@@ -118,7 +118,8 @@ class Guest {
   std::string last_words() {
     const std::string console = read_file(plan_.console_file);
     if (const auto panic = console.find("Kernel panic"); panic != std::string::npos)
-      return fmt::format("the guest's kernel gave up: {}", printable(console.substr(panic, console.find_first_of("\r\n", panic) - panic), 200));
+      return fmt::format("the guest's kernel gave up: {}",
+                         printable(console.substr(panic, console.find_first_of("\r\n", panic) - panic), 200));
     constexpr std::size_t shown = 600;
     std::string end = console + read_file(plan_.console_file + ".qemu");
     if (end.size() > shown) end.erase(0, end.size() - shown);
@@ -146,7 +147,9 @@ class Guest {
 class Run {
  public:
   Run(const std::vector<GuestPlan>& plans, std::vector<HostWiring> wiring, Duration timeout, Signals& signals)
-      : signals_(signals), timeout_(timeout), end_(Clock::now() + std::chrono::milliseconds(std::llround(timeout.seconds * 1e3))) {
+      : signals_(signals),
+        timeout_(timeout),
+        end_(Clock::now() + std::chrono::milliseconds(std::llround(timeout.seconds * 1e3))) {
     for (std::size_t i = 0; i < plans.size(); ++i) guests_.push_back(std::make_unique<Guest>(plans[i], wiring[i]));
     // Cables are the QEMUs' alone now: when one of them goes, the other sees it.
   }
@@ -180,7 +183,8 @@ class Run {
   void wait(int limit_ms) {
     std::vector<pollfd> ready{{signals_.fd(), POLLIN, 0}};
     for (const auto& guest : guests_)
-      for (const Channel* channel : {&guest->control, &guest->output, &guest->errors}) ready.push_back({channel->fd(), POLLIN, 0});
+      for (const Channel* channel : {&guest->control, &guest->output, &guest->errors})
+        ready.push_back({channel->fd(), POLLIN, 0});
     if (poll(ready.data(), ready.size(), limit_ms) < 0 && errno != EINTR) fail("poll");
     signals_.take();
   }
@@ -196,7 +200,8 @@ class Run {
       if (!guest->exit_code) late.push_back(guest->host());
     }
     return {exit_timeout,
-            fmt::format("{}: {} after {} (--timeout): stopped", fmt::join(late, ", "), started_ ? "not finished" : "not up", to_string(timeout_)),
+            fmt::format("{}: {} after {} (--timeout): stopped", fmt::join(late, ", "), started_ ? "not finished" : "not up",
+                        to_string(timeout_)),
             false};
   }
 

@@ -22,8 +22,9 @@ struct Outcome {
   bool before_commands = false;  ///< a QEMU ended before any command was started: another try may do
 };
 
-/// Starts a QEMU a plan, lets all commands start when all guests are up, and passes their output on, each line with the host's name in
-/// front. The exit code is that of the first command to fail. All QEMUs are gone when this returns or throws. Throws Interrupted.
+/// Starts a QEMU a plan, lets all commands start when all guests are up, and passes their output on, each line with the host's
+/// name in front. The exit code is that of the first command to fail. All QEMUs are gone when this returns or throws. Throws
+/// Interrupted.
 Outcome run_guests(const std::vector<GuestPlan>& plans, std::vector<HostWiring> wiring, Duration timeout, Signals& signals);
 
 }  // namespace gdr::emu

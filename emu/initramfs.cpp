@@ -19,8 +19,9 @@ namespace {
 
 /// What a guest needs before it sees the machine's files, and RDMA. rdma_rxe asks for the algorithm crc32 by name, which no
 /// dependency tells.
-const std::vector<std::string> wanted_modules{"virtio_pci",   "qemu_fw_cfg", "9pnet_virtio",  "9p",       "overlay",  "virtio_console",
-                                              "virtio_net",   "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm"};
+const std::vector<std::string> wanted_modules{"virtio_pci", "qemu_fw_cfg",    "9pnet_virtio", "9p",
+                                              "overlay",    "virtio_console", "virtio_net",   "crc32_generic",
+                                              "rdma_rxe",   "ib_uverbs",      "rdma_ucm"};
 
 /// A module's name from its file: dashes and underscores are the same.
 std::string module_name(const std::string& file) {
@@ -55,7 +56,8 @@ class Archive {
     archive_entry_set_mode(entry.get(), mode);
     archive_entry_set_size(entry.get(), static_cast<la_int64_t>(content.size()));
     if (archive_write_header(archive_.get(), entry.get()) != ARCHIVE_OK) fail();
-    if (!content.empty() && archive_write_data(archive_.get(), content.data(), content.size()) != static_cast<la_ssize_t>(content.size()))
+    if (!content.empty() &&
+        archive_write_data(archive_.get(), content.data(), content.size()) != static_cast<la_ssize_t>(content.size()))
       fail();
   }
 

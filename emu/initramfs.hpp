@@ -19,8 +19,8 @@ inline constexpr int initramfs_version = 1;
 /// Writes the archive that the kernel unpacks as its first root file system. Throws InputError.
 void write_initramfs(const std::string& path, const InitramfsParts& parts);
 
-/// The files of `wanted` modules and of all that they need, in the order in which they load. `modules_dep` is the text of modules.dep.
-/// Throws InputError naming a module that is not there.
+/// The files of `wanted` modules and of all that they need, in the order in which they load. `modules_dep` is the text of
+/// modules.dep. Throws InputError naming a module that is not there.
 std::vector<std::string> load_order(std::string_view modules_dep, const std::vector<std::string>& wanted);
 
 }  // namespace gdr::emu

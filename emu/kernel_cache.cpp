@@ -116,8 +116,8 @@ void build_module(const std::string& kernel, const std::string& sources, const s
   const std::string making = target + part;
   fs::create_directories(making);
   for (const std::string& file : files_below(sources)) fs::copy(file, making, fs::copy_options::overwrite_existing);
-  run_or_throw({"make", "-s", "-C", kernel + "/usr/src/linux-headers-" + kernel_release(kernel), "M=" + making, "modules"}, signals,
-               "the module for fake GPUs");
+  run_or_throw({"make", "-s", "-C", kernel + "/usr/src/linux-headers-" + kernel_release(kernel), "M=" + making, "modules"},
+               signals, "the module for fake GPUs");
   fs::rename(making, target);
 }
 
@@ -181,8 +181,8 @@ Kernel prepare_kernel(const std::string& sources, Signals& signals, const Say& s
       build_module(made.kernel, sources + "/module", fs::path(made.module).parent_path(), signals);
     }
     if (!fs::exists(made.initramfs)) {
-      write_initramfs(made.initramfs + part,
-                      {made.kernel + "/lib/modules/" + kernel_release(made.kernel), made.module, made.kernel + "/bin/busybox", sources + "/guest"});
+      write_initramfs(made.initramfs + part, {made.kernel + "/lib/modules/" + kernel_release(made.kernel), made.module,
+                                              made.kernel + "/bin/busybox", sources + "/guest"});
       fs::rename(made.initramfs + part, made.initramfs);
     }
   }

@@ -74,13 +74,15 @@ class Builder {
   void add_host_bridge(const std::string& id, std::size_t numa, const std::vector<Slot>& slots) {
     ++host_bridges_;
     // The firmware numbers the buses below a host bridge from its own on, in the order of their ports: they are packed.
-    add("-device", fmt::format("pxb-pcie,id={},bus=pcie.0,bus_nr={},numa_node={}", id, std::min<std::size_t>(tree_.buses, 255), numa));
+    add("-device",
+        fmt::format("pxb-pcie,id={},bus=pcie.0,bus_nr={},numa_node={}", id, std::min<std::size_t>(tree_.buses, 255), numa));
     ++tree_.buses;
     add_slots(id, "pcie-root-port", slots);
   }
 
   void add_slots(const std::string& bus, const std::string& port, const std::vector<Slot>& slots) {
-    if (slots.size() > max_ports) refuse(fmt::format("{} has {} ports; a PCI bus has {} device numbers", bus, slots.size(), max_ports));
+    if (slots.size() > max_ports)
+      refuse(fmt::format("{} has {} ports; a PCI bus has {} device numbers", bus, slots.size(), max_ports));
     for (std::size_t number = 0; number < slots.size(); ++number) {
       const Device& first = host_.devices[slots[number].front()];
       std::string value = fmt::format("{},id={}.port,bus={},addr={:#x},chassis=1,slot={}", port, first.name, bus, number,
@@ -100,7 +102,8 @@ class Builder {
 
   void add_functions(const Slot& slot) {
     const Device& first = host_.devices[slot.front()];
-    if (slot.size() > max_functions) refuse(fmt::format("{} has {} functions; a device has {}", first.name, slot.size(), max_functions));
+    if (slot.size() > max_functions)
+      refuse(fmt::format("{} has {} functions; a device has {}", first.name, slot.size(), max_functions));
     for (std::size_t function = 0; function < slot.size(); ++function) {
       const Device& device = host_.devices[slot[function]];
       if (device.kind == DeviceKind::gpu) note_gpu(slot[function], (slot.front() + 1) * max_functions + function);
@@ -115,22 +118,28 @@ class Builder {
 
   std::string function_of(const Device& device, std::size_t index) {
     switch (device.kind) {
-      case DeviceKind::pci_switch: return "x3130-upstream";
+      case DeviceKind::pci_switch:
+        return "x3130-upstream";
       case DeviceKind::gpu: {
         const GpuMemory& memory = memory_of(index);
-        add("-object", fmt::format("memory-backend-file,id={}.memory,size={},share=on,mem-path={}", device.name, memory.size.count,
-                                   option_value(gpu_file_(device))));
+        add("-object", fmt::format("memory-backend-file,id={}.memory,size={},share=on,mem-path={}", device.name,
+                                   memory.size.count, option_value(gpu_file_(device))));
         return fmt::format("ivshmem-plain,memdev={}.memory", device.name);
       }
       case DeviceKind::nic: {
         const auto nics = numbered_devices(host_, DeviceKind::nic);
         const auto nic = std::find_if(nics.begin(), nics.end(), [&](const Numbered& n) { return n.device == index; });
-        return fmt::format("virtio-net-pci,netdev={},mac={},host_mtu=4200,romfile=", device.name, mac_address(host_index_, nic->number));
+        return fmt::format("virtio-net-pci,netdev={},mac={},host_mtu=4200,romfile=", device.name,
+                           mac_address(host_index_, nic->number));
       }
-      case DeviceKind::nvme: return fmt::format("nvme,serial={}", device.name);
-      case DeviceKind::host_bridge: check(false, "a host bridge is no function"); break;
+      case DeviceKind::nvme:
+        return fmt::format("nvme,serial={}", device.name);
+      case DeviceKind::host_bridge:
+        check(false, "a host bridge is no function");
+        break;
       case DeviceKind::nvswitch:
-      case DeviceKind::other: break;
+      case DeviceKind::other:
+        break;
     }
     return "pvpanic-pci";
   }

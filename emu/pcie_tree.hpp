@@ -23,10 +23,10 @@ struct PcieTree {
 /// The file behind a GPU's memory.
 using GpuFile = std::function<std::string(const Device& gpu)>;
 
-/// A host bridge becomes a pxb-pcie with the NUMA node, its ports pcie-root-port; a switch x3130-upstream and xio3130-downstream; a
-/// GPU ivshmem-plain; a NIC virtio-net-pci; a drive nvme without a medium; NVSwitches and others pvpanic-pci, the smallest function
-/// QEMU has. A device right below a NUMA node gets a host bridge of its own. `host` is the index in the topology.
-/// Throws InputError that gives the reason when QEMU cannot hold the tree.
+/// A host bridge becomes a pxb-pcie with the NUMA node, its ports pcie-root-port; a switch x3130-upstream and xio3130-downstream;
+/// a GPU ivshmem-plain; a NIC virtio-net-pci; a drive nvme without a medium; NVSwitches and others pvpanic-pci, the smallest
+/// function QEMU has. A device right below a NUMA node gets a host bridge of its own. `host` is the index in the topology. Throws
+/// InputError that gives the reason when QEMU cannot hold the tree.
 PcieTree pcie_tree(const Host& host, std::size_t host_index, const std::vector<GpuMemory>& gpus, const GpuFile& gpu_file);
 
 }  // namespace gdr::emu

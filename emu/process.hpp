@@ -14,8 +14,8 @@ namespace gdr::emu {
 /// A child process in a process group of its own, killed with its group when this goes, and by the kernel when we die.
 class Process {
  public:
-  /// `arguments[0]` is looked for in PATH. Standard input is /dev/null, standard output and error are `output`. The child gets `pass` as
-  /// its descriptors 3, 4... Throws std::system_error when it cannot be started.
+  /// `arguments[0]` is looked for in PATH. Standard input is /dev/null, standard output and error are `output`. The child gets
+  /// `pass` as its descriptors 3, 4... Throws std::system_error when it cannot be started.
   Process(const std::vector<std::string>& arguments, int output, const std::vector<int>& pass = {});
   ~Process();
   Process(Process&& other) noexcept;

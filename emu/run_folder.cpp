@@ -22,7 +22,9 @@ std::string parent_folder() {
   return chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
 }
 
-UniqueFd open_folder(const std::string& path) { return UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); }
+UniqueFd open_folder(const std::string& path) {
+  return UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
 
 /// Folders of our user that nobody holds a lock on.
 void remove_abandoned(const std::string& parent, const std::string& prefix) {

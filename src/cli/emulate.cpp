@@ -53,9 +53,13 @@ int probe() {
     fmt::print("{}\n", there ? have : missing);
     complete = complete && there;
   };
-  fmt::print("{}\n", emu::choose_accelerator().reason);
+  const auto kernels = emu::cached_kernels();
+  const bool hangs = !kernels.empty() && emu::kvm_booted(kernels.back()) == false;
+  fmt::print("{}\n", hangs
+                         ? "QEMU translates the guest's code (TCG): KVM makes virtual machines here, but no kernel boots in them."
+                         : emu::choose_accelerator().reason);
   need(emu::is_in_path("qemu-system-x86_64"), "QEMU is installed.", "QEMU is missing: install the package qemu-system-x86.");
-  if (const auto kernels = emu::cached_kernels(); !kernels.empty()) {
+  if (!kernels.empty()) {
     fmt::print("Guests boot Debian's kernel {}, which is in {}.\n", kernels.back(), emu::cache_folder());
   } else {
     const bool apt = emu::is_in_path("apt-get") && emu::is_in_path("dpkg");
@@ -65,7 +69,8 @@ int probe() {
          "The module for fake GPUs cannot be built: install the packages make and gcc.");
   }
   const bool tools = emu::is_in_path("/sbin/ip") || emu::is_in_path("/bin/ip");
-  need(tools, "Guests set their NICs up with this machine's ip and rdma.", "ip and rdma are missing: install the package iproute2.");
+  need(tools, "Guests set their NICs up with this machine's ip and rdma.",
+       "ip and rdma are missing: install the package iproute2.");
   return complete ? 0 : 1;
 }
 
@@ -86,9 +91,12 @@ int emulate(const Options& options, const ModelLibrary& models) {
   for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
   const Topology topology = load_topology(options.topology, settings);
   const Duration timeout = parse_duration(options.timeout);
-  if (options.command.empty() && !options.dry_run) throw InputError("COMMAND is missing: write it behind --, as in -- ibv_devices");
+  if (options.command.empty() && !options.dry_run)
+    throw InputError("COMMAND is missing: write it behind --, as in -- ibv_devices");
   if (!options.dry_run && !emu::is_in_path("qemu-system-x86_64"))
-    throw InputError("qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate --probe says what else is missing)");
+    throw InputError(
+        "qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate --probe says what else is "
+        "missing)");
 
   emu::Signals signals;
   emu::RunPlan run;
@@ -98,7 +106,8 @@ int emulate(const Options& options, const ModelLibrary& models) {
   run.gpu_files = options.gpu_files.empty() ? run.files : std::filesystem::absolute(options.gpu_files).string();
   const auto plan_all = [&] {
     std::vector<emu::GuestPlan> plans;
-    for (std::size_t host = 0; host < topology.hosts.size(); ++host) plans.push_back(emu::plan_guest(topology, host, run, models));
+    for (std::size_t host = 0; host < topology.hosts.size(); ++host)
+      plans.push_back(emu::plan_guest(topology, host, run, models));
     return plans;
   };
   // What cannot be emulated is refused before anything is fetched.
@@ -155,7 +164,9 @@ void add_emulate(CLI::App& app, Context& context) {
   command->add_option("--accelerator", options->accelerator, "auto (KVM where it can be used), kvm or tcg")
       ->check(CLI::IsMember({"auto", "kvm", "tcg"}))
       ->capture_default_str();
-  command->add_option("--gpu-files", options->gpu_files, "existing folder for the files behind GPU memory, HOST-GPU.memory, which are kept")
+  command
+      ->add_option("--gpu-files", options->gpu_files,
+                   "existing folder for the files behind GPU memory, HOST-GPU.memory, which are kept")
       ->check(CLI::ExistingDirectory);
   command->add_flag("--dry-run", options->dry_run, "print the QEMU command lines");
   command->add_flag("--probe", options->probe, "say how guests would run here and what is missing");

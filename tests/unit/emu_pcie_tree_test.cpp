@@ -62,7 +62,8 @@ Lines way_up(const std::map<std::string, std::string>& buses, std::string at) {
 
 emu::PcieTree tree_of(const std::string& devices, const std::string& numa_nodes = R"({"name": "numa0", "socket": "cpu0"})") {
   return tree_of(read_topology(json::parse(R"({"format": 1, "name": "t", "hosts": [{"name": "h0", "sockets": [{"name": "cpu0"}],
-                                               "numa_nodes": [)" + numa_nodes + R"(], "devices": [)" + devices + "]}]}",
+                                               "numa_nodes": [)" +
+                                               numa_nodes + R"(], "devices": [)" + devices + "]}]}",
                                            "t.json"),
                                "t.json", "."));
 }
@@ -93,7 +94,8 @@ TEST(EmuPcieTree, SandybridgeOneSocketIsTwoRootPortsOfOneHostBridge) {
 TEST(EmuPcieTree, TwoSocketsAreTwoHostBridgesWithTheirNumaNodes) {
   for (const char* name : {"sandybridge-two-sockets", "westmere-two-iohs"}) {
     const Lines lines = lines_of(tree_of(server(name)));
-    const auto bridges = std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.starts_with("device pxb-pcie,"); });
+    const auto bridges =
+        std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.starts_with("device pxb-pcie,"); });
     EXPECT_EQ(bridges, 2) << name;
     EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with(",numa_node=1"); })) << name;
   }
@@ -144,15 +146,18 @@ TEST(EmuPcieTree, Gh200HasTwoHostBridgesOfOneNumaNode) {
   const Lines lines = lines_of(tree);
   // Its GPU's link is not known; its NIC's Gen5 is more than QEMU's ports have.
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with("slot=2,hotplug=off"); }));
-  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with("slot=4,hotplug=off,x-speed=16,x-width=16"); }));
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
+                          [](const auto& l) { return l.ends_with("slot=4,hotplug=off,x-speed=16,x-width=16"); }));
 }
 
 TEST(EmuPcieTree, EveryServerHasEveryDeviceOnceAndDistinctSlots) {
-  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-2", "p4d", "p5", "nd-a100-v4", "threadripper-two-switchtec", "epyc-pex890xx"}) {
+  for (const char* name :
+       {"dgx-a100", "dgx-h100", "dgx-2", "p4d", "p5", "nd-a100-v4", "threadripper-two-switchtec", "epyc-pex890xx"}) {
     const Topology topology = server(name);
     const auto tree = tree_of(topology);
     const auto buses = buses_of(tree);
-    for (const Device& device : topology.hosts.front().devices) EXPECT_TRUE(buses.contains(device.name)) << name << " " << device.name;
+    for (const Device& device : topology.hosts.front().devices)
+      EXPECT_TRUE(buses.contains(device.name)) << name << " " << device.name;
     EXPECT_LE(tree.buses, 256U) << name;
     const std::set<std::size_t> places(tree.gpu_places.begin(), tree.gpu_places.end());
     EXPECT_EQ(places.size(), tree.gpu_places.size()) << name;
@@ -161,7 +166,8 @@ TEST(EmuPcieTree, EveryServerHasEveryDeviceOnceAndDistinctSlots) {
 }
 
 TEST(EmuPcieTree, ADeviceRightBelowANumaNodeGetsAHostBridgeOfItsOwn) {
-  const auto buses = buses_of(tree_of(R"({"name": "gpu0", "kind": "gpu", "under": "numa0"}, {"name": "nic0", "kind": "nic", "under": "numa0"})"));
+  const auto buses = buses_of(
+      tree_of(R"({"name": "gpu0", "kind": "gpu", "under": "numa0"}, {"name": "nic0", "kind": "nic", "under": "numa0"})"));
   EXPECT_EQ(way_up(buses, "gpu0"), (Lines{"gpu0.port", "gpu0.bridge"}));
   EXPECT_EQ(way_up(buses, "nic0"), (Lines{"nic0.port", "nic0.bridge"}));
 }
@@ -179,7 +185,8 @@ TEST(EmuPcieTree, FunctionsOfOneDeviceShareAPort) {
 TEST(EmuPcieTree, WhatQemuCannotHoldIsRefusedWithTheReason) {
   std::string bridges;
   for (int i = 0; i < 25; ++i)
-    bridges += (i == 0 ? "" : ", ") + std::string(R"({"name": "hb)") + std::to_string(i) + R"(", "kind": "host-bridge", "under": "numa0"})";
+    bridges += (i == 0 ? "" : ", ") + std::string(R"({"name": "hb)") + std::to_string(i) +
+               R"(", "kind": "host-bridge", "under": "numa0"})";
   EXPECT_EQ(refusal(bridges), "h0: cannot be emulated: 25 host bridges; QEMU's q35 has room for 24");
 
   std::string ports = R"({"name": "hb0", "kind": "host-bridge", "under": "numa0"})";

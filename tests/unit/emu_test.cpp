@@ -87,13 +87,15 @@ TEST(EmuRunFolder, AnAbandonedOneIsRemovedByTheNextRunAndOneInUseIsNot) {
 }
 
 TEST(EmuInitramfs, ModulesLoadBehindWhatTheyNeed) {
-  const std::string dep = "kernel/a.ko: kernel/b.ko kernel/c-c.ko\nkernel/b.ko: kernel/c-c.ko\nkernel/c-c.ko:\nkernel/d.ko: kernel/c-c.ko\n";
+  const std::string dep =
+      "kernel/a.ko: kernel/b.ko kernel/c-c.ko\nkernel/b.ko: kernel/c-c.ko\nkernel/c-c.ko:\nkernel/d.ko: kernel/c-c.ko\n";
   EXPECT_EQ(emu::load_order(dep, {"a", "d", "c_c"}), (Words{"kernel/c-c.ko", "kernel/b.ko", "kernel/a.ko", "kernel/d.ko"}));
   EXPECT_THROW(emu::load_order(dep, {"rdma_rxe"}), InputError);
 }
 
 TEST(EmuDebianPackages, FindsADependencyByName) {
-  const std::string depends = "linux-headers-6.1.0-57-common (= 6.1.192-3), linux-kbuild-6.1 (>= 6.1.192-3), linux-compiler-gcc-12-x86";
+  const std::string depends =
+      "linux-headers-6.1.0-57-common (= 6.1.192-3), linux-kbuild-6.1 (>= 6.1.192-3), linux-compiler-gcc-12-x86";
   EXPECT_EQ(emu::dependency_named(depends, "linux-headers-", "-common"), "linux-headers-6.1.0-57-common");
   EXPECT_EQ(emu::dependency_named(depends, "linux-kbuild-"), "linux-kbuild-6.1");
   EXPECT_EQ(emu::dependency_named(depends, "linux-image-"), "");
@@ -127,13 +129,15 @@ TEST(EmuGuestPlan, AHostOfTwoHasItsNeighboursAddresses) {
   run.work_folder = "/home/me/it, here";
   run.command = {"echo", "a b"};
   const auto plan = emu::plan_guest(cluster("two-sandybridge-two-sockets"), 1, run, models());
-  EXPECT_EQ(plan.settings,
-            "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_GPU_PLACES=32\n"
-            "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_COMMAND='echo '\\''a b'\\'''\nexport GDR_HOST=h1\nexport GDR_HOST_INDEX=1\n"
-            "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=10.0.0.1\n");
+  EXPECT_EQ(
+      plan.settings,
+      "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_GPU_PLACES=32\n"
+      "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_COMMAND='echo '\\''a b'\\'''\nexport GDR_HOST=h1\nexport GDR_HOST_INDEX=1\n"
+      "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=10.0.0.1\n");
   EXPECT_EQ(option(plan.qemu, "-smp"), "2,sockets=2,cores=1");
   EXPECT_EQ(option(plan.qemu, "-accel"), "tcg,thread=single");
-  EXPECT_NE(std::find(plan.qemu.begin(), plan.qemu.end(), "local,id=folder,path=/home/me/it,, here,security_model=none,multidevs=remap"),
+  EXPECT_NE(std::find(plan.qemu.begin(), plan.qemu.end(),
+                      "local,id=folder,path=/home/me/it,, here,security_model=none,multidevs=remap"),
             plan.qemu.end());
 }
 
