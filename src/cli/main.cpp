@@ -28,6 +28,7 @@ constexpr const char* examples =
     "  gdr import nccl-xml system.xml system.xml -o two-hosts.json\n"
     "  gdr check two-hosts.json\n"
     "  gdr predict two-hosts.json --from h0/gpu0 --to h1/gpu0 --size 8B,1MiB\n"
+    "  gdr emulate two-hosts.json -- ibv_devices\n"
     "\n"
     "Models: $GDR_DATA_DIR/models; without that variable those of ../share/gdr beside\n"
     "the tool, or of the source tree it was built in.\n"
@@ -63,6 +64,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_explain(app, context);
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
+  gdr::cli::add_emulate(app, context);
 }
 
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "topology/topology.hpp"
+
+namespace gdr::emu {
+
+/// A device and the number that ends its name: gpu3 is /dev/gdr-gpu3, nic3 is rxe3.
+struct Numbered {
+  std::size_t number = 0;
+  std::size_t device = 0;  ///< index in host.devices
+};
+
+/// The host's devices of a kind by number. Throws InputError when a name does not end in a number below 256 or two have the same.
+std::vector<Numbered> numbered_devices(const Host& host, DeviceKind kind);
+
+/// Ethernet address of a NIC: the guest knows by it which of its interfaces is which NIC.
+std::string mac_address(std::size_t host, std::size_t nic);
+
+/// IPv4 address of a NIC. NICs of one number are one subnet of 24 bits.
+std::string ip_address(std::size_t host, std::size_t nic);
+
+}  // namespace gdr::emu

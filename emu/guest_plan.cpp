@@ -1,0 +1,151 @@
+#include "emu/guest_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "common/error.hpp"
+#include "emu/addresses.hpp"
+#include "emu/qemu_option.hpp"
+#include "emu/shell.hpp"
+
+namespace gdr::emu {
+namespace {
+
+using namespace literals;
+
+constexpr Bytes base_memory = 768_MiB;
+constexpr Bytes memory_a_node = 128_MiB;  // a whole section: the kernel takes no less for a NUMA node
+constexpr std::uint64_t bytes_a_page_structure = 64;
+constexpr std::size_t max_numa_nodes = 64;
+
+/// Adds "option value" pairs.
+void add(std::vector<std::string>& arguments, const char* option, std::string value) {
+  arguments.emplace_back(option);
+  arguments.push_back(std::move(value));
+}
+
+/// A CPU a NUMA node. Sockets have the same number of CPUs in QEMU: those too many go to the socket's last node.
+void add_processors(std::vector<std::string>& arguments, const Host& host, Bytes gpu_memory) {
+  std::size_t cores = 1;
+  std::vector<std::vector<std::size_t>> nodes(host.sockets.size());
+  for (std::size_t socket = 0; socket < host.sockets.size(); ++socket) {
+    for (std::size_t node = 0; node < host.numa_nodes.size(); ++node)
+      if (host.numa_nodes[node].socket == host.sockets[socket].name) nodes[socket].push_back(node);
+    cores = std::max(cores, nodes[socket].size());
+  }
+  if (host.numa_nodes.size() > max_numa_nodes)
+    throw InputError(
+        fmt::format("{}: cannot be emulated: {} NUMA nodes; {} are enough", host.name, host.numa_nodes.size(), max_numa_nodes));
+  add(arguments, "-smp", fmt::format("{},sockets={},cores={}", cores * host.sockets.size(), host.sockets.size(), cores));
+  std::vector<std::string> cpus(host.numa_nodes.size());
+  for (std::size_t socket = 0; socket < host.sockets.size(); ++socket)
+    for (std::size_t core = 0; core < cores; ++core) {
+      const std::size_t node = nodes[socket].empty() ? 0 : nodes[socket][std::min(core, nodes[socket].size() - 1)];
+      cpus[node] += fmt::format(",cpus={}", socket * cores + core);
+    }
+  // Page structures of the GPUs' memory come from the first node.
+  const std::uint64_t pages = gpu_memory.count / 4096 * bytes_a_page_structure;
+  const Bytes first{(base_memory.count + pages + memory_a_node.count - 1) / memory_a_node.count * memory_a_node.count};
+  add(arguments, "-m", fmt::format("{}M", (first.count + (host.numa_nodes.size() - 1) * memory_a_node.count) >> 20U));
+  for (std::size_t node = 0; node < host.numa_nodes.size(); ++node) {
+    const std::uint64_t size = node == 0 ? first.count : memory_a_node.count;
+    add(arguments, "-object", fmt::format("memory-backend-ram,id={}.memory,size={}", host.numa_nodes[node].name, size));
+    add(arguments, "-numa", fmt::format("node,nodeid={},memdev={}.memory{}", node, host.numa_nodes[node].name, cpus[node]));
+  }
+}
+
+void add_channel(std::vector<std::string>& arguments, const std::string& name, int descriptor) {
+  add(arguments, "-chardev", fmt::format("socket,id={},fd={}", name, descriptor));
+  add(arguments, "-device", fmt::format("virtserialport,chardev={},name=gdr.{}", name, name));
+}
+
+void add_folder(std::vector<std::string>& arguments, const std::string& tag, const std::string& path, const std::string& more) {
+  add(arguments, "-fsdev",
+      fmt::format("local,id={},path={},security_model=none,multidevs=remap{}", tag, option_value(path), more));
+  add(arguments, "-device", fmt::format("virtio-9p-pci,fsdev={},mount_tag={}", tag, tag));
+}
+
+std::string variable(const std::string& name, const std::string& value) {
+  return fmt::format("{}={}\n", name, shell_word(value));
+}
+
+/// A host's name in the name of a variable.
+std::string in_variable(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+/// What COMMAND finds in its environment.
+std::string environment(const Topology& topology, std::size_t index) {
+  std::string text = "export " + variable("GDR_HOST", topology.hosts[index].name);
+  text += "export " + variable("GDR_HOST_INDEX", std::to_string(index));
+  std::vector<std::string> peers;
+  for (std::size_t other = 0; other < topology.hosts.size(); ++other) {
+    const auto nics = numbered_devices(topology.hosts[other], DeviceKind::nic);
+    const std::string& name = topology.hosts[other].name;
+    for (const Numbered& nic : nics) {
+      const std::string address = ip_address(other, nic.number);
+      const std::string prefix = other == index ? "GDR_NIC_" : fmt::format("GDR_PEER_{}_NIC_", in_variable(name));
+      text += "export " + variable(fmt::format("{}{}", prefix, nic.number), address);
+    }
+    if (other != index && !nics.empty()) peers.push_back(name + "=" + ip_address(other, nics.front().number));
+  }
+  return text + "export " + variable("GDR_PEERS", fmt::format("{}", fmt::join(peers, " ")));
+}
+
+std::string settings(const Topology& topology, std::size_t index, const RunPlan& run, const PcieTree& tree) {
+  std::vector<std::string> nics;
+  for (const Numbered& nic : numbered_devices(topology.hosts[index], DeviceKind::nic))
+    nics.push_back(fmt::format("{}/{}/{}", nic.number, mac_address(index, nic.number), ip_address(index, nic.number)));
+  return variable("GUEST_KERNEL", run.kernel.release) + variable("GUEST_MODULES", run.kernel.modules) +
+         variable("GUEST_FOLDER", run.work_folder) +
+         variable("GUEST_GPU_PLACES", fmt::format("{}", fmt::join(tree.gpu_places, ","))) +
+         variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) + variable("GUEST_COMMAND", shell_line(run.command)) +
+         environment(topology, index);
+}
+
+}  // namespace
+
+GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan& run, const ModelLibrary& models) {
+  const Host& host = topology.hosts[index];
+  const auto gpus = gpu_memory(host, models);
+  const auto gpu_file = [&](const Device& gpu) { return fmt::format("{}/{}-{}.memory", run.gpu_files, host.name, gpu.name); };
+  const PcieTree tree = pcie_tree(host, index, gpus, gpu_file);
+  Bytes all_gpu_memory;
+  for (const GpuMemory& gpu : gpus) all_gpu_memory = all_gpu_memory + gpu.size;
+
+  GuestPlan plan;
+  plan.host = host.name;
+  plan.settings_file = fmt::format("{}/{}.settings", run.files, host.name);
+  plan.console_file = fmt::format("{}/{}.console", run.files, host.name);
+  plan.settings = settings(topology, index, run, tree);
+  plan.note = cut_note(host, gpus);
+
+  std::vector<std::string>& arguments = plan.qemu;
+  arguments = {"qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"};
+  add(arguments, "-name", option_value(host.name));
+  add(arguments, "-machine", "q35,vmport=off");
+  // The multi-threaded TCG crashed once in some sixty boots.
+  add(arguments, "-accel", run.kvm ? "kvm" : "tcg,thread=single");
+  add(arguments, "-cpu", run.kvm ? "host" : "max");
+  add_processors(arguments, host, all_gpu_memory);
+  add(arguments, "-kernel", run.kernel.image);
+  add(arguments, "-initrd", run.kernel.initramfs);
+  add(arguments, "-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0 apparmor=0 random.trust_cpu=on");
+  add(arguments, "-chardev", fmt::format("file,id=console,path={}", option_value(plan.console_file)));
+  add(arguments, "-serial", "chardev:console");
+  add(arguments, "-fw_cfg", fmt::format("name=opt/gdr/guest,file={}", option_value(plan.settings_file)));
+  add(arguments, "-device", "virtio-serial-pci");
+  add_channel(arguments, "control", control_descriptor);
+  add_channel(arguments, "output", output_descriptor);
+  add_channel(arguments, "errors", errors_descriptor);
+  add_folder(arguments, "root", "/", ",readonly=on");
+  if (!run.work_folder.empty()) add_folder(arguments, "folder", run.work_folder, "");
+  arguments.insert(arguments.end(), tree.arguments.begin(), tree.arguments.end());
+  return plan;
+}
+
+}  // namespace gdr::emu

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "emu/gpu_memory.hpp"
+#include "emu/kernel_cache.hpp"
+#include "emu/pcie_tree.hpp"
+#include "topology/topology.hpp"
+
+namespace gdr::emu {
+
+/// Descriptors of a QEMU: the guest's three channels, then its NICs.
+inline constexpr int control_descriptor = 3;
+inline constexpr int output_descriptor = 4;
+inline constexpr int errors_descriptor = 5;
+inline constexpr int first_nic_descriptor = 6;
+
+/// What all guests of a run share.
+struct RunPlan {
+  Kernel kernel;
+  bool kvm = false;
+  std::string files;        ///< folder for the files of the run
+  std::string gpu_files;    ///< folder for the files behind GPU memory, HOST-GPU.memory
+  std::string work_folder;  ///< writable inside, under the same name; empty: none
+  std::vector<std::string> command;
+};
+
+/// One guest, ready to be started.
+struct GuestPlan {
+  std::string host;
+  std::vector<std::string> qemu;  ///< the command line, without netdevs
+  std::string settings_file;      ///< what QEMU hands to the guest's init
+  std::string settings;           ///< its content: shell variables
+  std::string console_file;       ///< what the guest's kernel says
+  std::string note;               ///< what was cut to fit; may be empty
+};
+
+/// Plain data from plain data; nothing is started or written. Throws InputError when QEMU cannot hold the host.
+GuestPlan plan_guest(const Topology& topology, std::size_t host, const RunPlan& run, const ModelLibrary& models);
+
+}  // namespace gdr::emu
