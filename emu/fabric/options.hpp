@@ -11,23 +11,23 @@
 namespace gdr::fabric {
 
 /// How one direction of a port treats its frames. The default is a perfect link. Times count from the moment when faults are
-/// armed, frames from the first one after it.
+/// armed, frames from the first one after it. Every member has an initializer, so that {.loss = {0.01}} is no warning.
 struct LinkOptions {
-  std::optional<Bandwidth> rate;  ///< absent: no limit. A frame takes its bytes and 24 more: preamble, check sequence, gap
-  std::optional<Bytes> queue;     ///< frames that wait for the rate or a pause; more are dropped. Absent: the sender waits
-  Duration delay;
-  Probability loss;
-  Probability duplicate;  ///< the frame comes twice, one right behind the other
-  Probability reorder;    ///< the frame is held back by reorder_by, so that those behind it overtake it
+  std::optional<Bandwidth> rate{};  ///< absent: no limit. A frame takes its bytes and 24 more: preamble, check sequence, gap
+  std::optional<Bytes> queue{};     ///< frames that wait for the rate or a pause; more are dropped. Absent: the sender waits
+  Duration delay{};
+  Probability loss{};
+  Probability duplicate{};  ///< the frame comes twice, one right behind the other
+  Probability reorder{};    ///< the frame is held back by reorder_by, so that those behind it overtake it
   Duration reorder_by{1e-3};
-  Probability corrupt;               ///< one byte of the payload changes
-  Probability mark;                  ///< ECN: packets that can be marked get "congestion experienced"
-  std::optional<Duration> pause_at;  ///< from here on, for pause_for, nothing passes; what comes waits
-  Duration pause_for;
-  std::optional<Duration> down_at;          ///< frames from here on are lost
-  std::optional<std::uint64_t> down_after;  ///< so are those after this many
-  std::optional<Duration> down_for;  ///< up again after this time, with down_after from the first frame lost; absent: see next
-  std::optional<std::uint64_t> down_frames;  ///< up again after this many lost frames; both absent: never
+  Probability corrupt{};               ///< one byte of the payload changes
+  Probability mark{};                  ///< ECN: packets that can be marked get "congestion experienced"
+  std::optional<Duration> pause_at{};  ///< from here on, for pause_for, nothing passes; what comes waits
+  Duration pause_for{};
+  std::optional<Duration> down_at{};          ///< frames from here on are lost
+  std::optional<std::uint64_t> down_after{};  ///< so are those after this many
+  std::optional<Duration> down_for{};  ///< up again after this time, with down_after from the first frame lost; absent: see next
+  std::optional<std::uint64_t> down_frames{};  ///< up again after this many lost frames; both absent: never
   /// Chances and frame counts see RoCEv2 frames alone; ARP and the like pass. Rate, delay, pause and a link that is down hold for
   /// all.
   bool roce_only = false;
