@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -109,8 +110,8 @@ void set(const Place& place, std::string_view assignment, LinkOptions& link) {
     key.set(fmt::format("{}, {}", place, name), trim(assignment.substr(equals + 1)), link);
     return;
   }
-  std::vector<std::string_view> names;
-  for (const Key& key : keys) names.push_back(key.name);
+  std::array<std::string_view, keys.size()> names;
+  std::transform(keys.begin(), keys.end(), names.begin(), [](const Key& key) { return key.name; });
   fail(place, quoted(name), fmt::format("{}", fmt::join(names, ", ")));
 }
 

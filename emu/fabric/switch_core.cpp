@@ -42,7 +42,7 @@ void SwitchCore::through(std::size_t port, bool to_nic, const Parcel& parcel, Du
     push(std::move(delivery.frame), std::max(now, delivery.due + *armed_at_));
 }
 
-void SwitchCore::receive(std::size_t port, Parcel parcel, Duration now) {
+void SwitchCore::receive(std::size_t port, const Parcel& parcel, Duration now) {
   Port& from = ports_.at(port);
   check(parcel.frame != nullptr, "a frame that is not there");
   if (parcel.frame->size() < ethernet_header_bytes) {

@@ -36,7 +36,7 @@ class SwitchCore {
   void disconnect(std::size_t port);
 
   /// The NIC of a port sent a frame. Times never go back.
-  void receive(std::size_t port, Parcel parcel, Duration now);
+  void receive(std::size_t port, const Parcel& parcel, Duration now);
 
   /// When the next frame is due somewhere.
   [[nodiscard]] std::optional<Duration> next_due() const;
