@@ -45,7 +45,7 @@ code=0
 
 "$gdr" --version | grep -qE '^gdr [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
 "$gdr" --help | grep -q 'Examples:' || fail "--help has no examples"
-for command in "" show check predict explain import export; do
+for command in "" show check predict explain import export emulate; do
   # shellcheck disable=SC2086  # nothing: the tool's own help
   wide=$("$gdr" $command --help | awk 'length > 80')
   [ -z "$wide" ] || fail "$command --help is wider than 80 columns: $wide"

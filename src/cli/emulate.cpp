@@ -33,7 +33,8 @@ struct Options {
 
 void say(const std::string& text) { fmt::print(stderr, "gdr: {}\n", text); }
 
-std::string emulation_sources() { return data_folder() + "/emu"; }
+/// Beside the models: in the source tree, or in share/gdr.
+std::string emulation_sources(const ModelLibrary& models) { return std::filesystem::path(models.folder()).parent_path() / "emu"; }
 
 /// `kernel` is null where nothing may be tried.
 bool use_kvm(const Options& options, const emu::Kernel* kernel, emu::Signals& signals) {
@@ -80,8 +81,8 @@ std::string work_folder() {
   return folder == "/" ? "" : folder;
 }
 
-emu::Kernel kernel_for(const Options& options, emu::Signals& signals) {
-  if (!options.dry_run || !emu::cached_kernels().empty()) return emu::prepare_kernel(emulation_sources(), signals, say);
+emu::Kernel kernel_for(const Options& options, const ModelLibrary& models, emu::Signals& signals) {
+  if (!options.dry_run || !emu::cached_kernels().empty()) return emu::prepare_kernel(emulation_sources(models), signals, say);
   say("no kernel is in the cache yet: KERNEL, MODULES and INITRAMFS stand for its files");
   return {"VERSION", "RELEASE", "KERNEL", "MODULES", "INITRAMFS"};
 }
@@ -114,7 +115,7 @@ int emulate(const Options& options, const ModelLibrary& models) {
   for (const emu::GuestPlan& plan : plan_all())
     if (!plan.note.empty()) say(plan.note);
   auto wiring = emu::wire_hosts(topology, emu::first_nic_descriptor);
-  run.kernel = kernel_for(options, signals);
+  run.kernel = kernel_for(options, models, signals);
   run.kvm = use_kvm(options, options.dry_run ? nullptr : &run.kernel, signals);
   if (options.dry_run) {
     const auto plans = plan_all();
@@ -174,7 +175,8 @@ void add_emulate(CLI::App& app, Context& context) {
       "Example:\n"
       "  gdr emulate topologies/clusters/two-dgx-a100.json -- ibv_devices\n"
       "\n"
-      "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout, 125 a guest failed, 128 + N signal N.");
+      "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout,\n"
+      "125 a guest failed, 128 + N signal N.");
   command->callback([options, &context] { context.exit_code = run(*options, *context.models); });
 }
 
