@@ -118,6 +118,25 @@ void read_requests(const PairContext& pair, RuleNotes& notes) {
                    "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is 4096 B)."});
 }
 
+/// The sender's maximum payload must fit every port that its TLPs pass: a switch or device set to less drops them as malformed. Through a
+/// root complex TLPs are made anew.
+void payload_mismatch(const PairContext& pair, RuleNotes& notes) {
+  if (pair.route != PairRoute::pci_switch) return;
+  for (const auto& [sender, receiver] : {std::pair(pair.initiator, pair.target), std::pair(pair.target, pair.initiator)}) {
+    const auto& sends = pair.device(sender).max_payload;
+    if (!sends) continue;
+    for (const DeviceId id : links_on_way(pair)) {
+      const auto& takes = pair.device(id).max_payload;
+      if (id == sender || !takes || *takes >= *sends) continue;
+      notes.push_back({"payload-mismatch", Effect::blocks, device_place(pair, id),
+                       fmt::format("{} sends TLPs of up to {} and this device is set to {}: it drops larger ones as malformed.",
+                                   pair.device(sender).name, to_string(*sends), to_string(*takes)),
+                       "Set one maximum payload below the switch: boot with pci=pcie_bus_safe or pci=pcie_bus_peer2peer."});
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void link_rules(const PairContext& pair, RuleNotes& notes) {
@@ -128,6 +147,7 @@ void link_rules(const PairContext& pair, RuleNotes& notes) {
     above_device(pair, id, notes);
     if (pair.kind != PairKind::nvme_gpu) generation_six(pair, id, notes);
   }
+  payload_mismatch(pair, notes);
   if (pair.kind != PairKind::gpu_nic) return;
   slot(pair, notes);
   read_requests(pair, notes);

@@ -30,6 +30,21 @@ TEST(VerdictLink, ANicWiderThanItsSlot) {
       << "13.6 of 25 GB/s";
 }
 
+TEST(VerdictLink, PayloadsThatDoNotFit) {
+  const auto with = [](const char* gpu, const char* nic) {
+    return judge(HostText{.devices = one_switch()}, {{"h0/gpu0.max_payload", gpu}, {"h0/nic0.max_payload", nic}});
+  };
+  EXPECT_FALSE(fires(with("256B", "256B"), "payload-mismatch"));
+  for (const auto& [gpu, nic] : {std::pair("128B", "512B"), std::pair("512B", "128B")}) {
+    EXPECT_EQ(pair(with(gpu, nic), "h0/gpu0", "h0/nic0").answer, PairAnswer::blocked);
+    EXPECT_EQ(finding(with(gpu, nic), "payload-mismatch").severity, Severity::error);
+  }
+  EXPECT_EQ(finding(with("128B", "512B"), "payload-mismatch").message,
+            "nic0 sends TLPs of up to 512B and this device is set to 128B: it drops larger ones as malformed.");
+  const auto far = judge(HostText{.devices = apart("hb1")}, {{"h0/gpu0.max_payload", "128B"}, {"h0/nic0.max_payload", "512B"}});
+  EXPECT_FALSE(fires(far, "payload-mismatch")) << "the root complex makes TLPs anew";
+}
+
 TEST(VerdictLink, TwoPortsThatExceedTheBestSlot) {
   const auto with = [](const char* ports, const char* rate) {
     return judge(HostText{.cpu = "sapphire-rapids", .devices = apart("hb0", "h100-pcie", "connectx-7")},

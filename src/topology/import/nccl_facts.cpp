@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "common/error.hpp"
 #include "topology/import/nccl_elements.hpp"
 #include "topology/import/nccl_identify.hpp"
 
@@ -241,7 +242,9 @@ std::vector<NvLink> read_nvlinks(const Host& host) {
     if (device.kind != DeviceKind::gpu) continue;
     for (const NcclElement& element : device.nccl) {
       const auto count = integer_attribute(element, "count");
-      if (!is_gpu_link(element.tag) || !count || *count < 1 || *count > 64) continue;
+      if (!is_gpu_link(element.tag) || !count) continue;
+      if (*count < 1 || *count > 64)
+        throw InputError(fmt::format("<{}> of {} has count \"{}\", allowed: 1 to 64", element.tag, device.name, *count));
       const auto to = far_end(element, device, numa_nodes[i], targets);
       if (!to || index_of.contains({*to, device.name})) continue;  // a pair may stand at its other end already
       const auto [at, is_new] = index_of.emplace(std::pair(device.name, *to), links.size());

@@ -68,7 +68,11 @@ class HostBuilder {
     name_in_order(DeviceKind::other, "pci", file_order);
     for (std::size_t i = 0; i < host_.devices.size(); ++i)
       if (const std::size_t parent = parents_[i]; parent != none) host_.devices[i].under = host_.devices[parent].name;
-    host_.nvlinks = nccl::read_nvlinks(host_);
+    try {
+      host_.nvlinks = nccl::read_nvlinks(host_);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", file_, error.what()));
+    }
     group_sockets();
   }
 
