@@ -9,7 +9,7 @@ unset GDR_DATA_DIR
 
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/moved"
-cmake -S "$source/examples/consumer" -B "$work/consumer" -D CMAKE_PREFIX_PATH="$work/moved" -D CMAKE_CXX_COMPILER="$cxx" \
+cmake -G Ninja -S "$source/examples/consumer" -B "$work/consumer" -D CMAKE_PREFIX_PATH="$work/moved" -D CMAKE_CXX_COMPILER="$cxx" \
   -D CMAKE_CXX_FLAGS="$flags" >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
 cmake --build "$work/consumer" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 
