@@ -45,7 +45,7 @@ std::string stages_text(const sim::Explanation& path) {
     text += fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()), short_number(stage.times.end.us()), stage.name);
     if (stage.mover) text += fmt::format(", {}", to_string(stage.bytes));
     text += "\n";
-    if (!stage.limit.empty()) text += fmt::format("       at most: {}, {}\n", stage.limit, short_number(stage.limit_rate.gigabytes_per_second()) + " GB/s");
+    if (!stage.limit.empty() && !stage.hops.empty()) text += fmt::format("       at most: {}, {}\n", stage.limit, short_number(stage.limit_rate.gigabytes_per_second()) + " GB/s");
     std::vector<std::vector<std::string>> rows;
     for (const sim::HopReport& hop : stage.hops)
       rows.push_back({fmt::format("       {} > {}", hop.from, hop.to), hop.link, hop.bandwidth ? short_number(hop.bandwidth->gigabytes_per_second()) + " GB/s" : "",
