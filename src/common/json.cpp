@@ -122,6 +122,7 @@ std::string quote(std::string_view text) {
 
 std::string number(double d) {
   if (!std::isfinite(d)) return "null";
+  if (d == 0) return "0";  // "-0" would be read as an integer, which has no such zero
   // Enough digits for any figure we print, few enough that 0.1 stays 0.1.
   return fmt::format("{:.10g}", d);
 }

@@ -154,4 +154,12 @@ TEST(JsonReader, OnlyFormatOneIsRead) {
   }
 }
 
+TEST(Json, ZeroHasNoSignAndWritingIsStable) {
+  for (const char* text : {"0e0", "-0.0", "-0", "1e20", "12345678901.5", "0.1", "-1e-300"}) {
+    const std::string written = gdr::json::dump(gdr::json::parse(text, "test"));
+    EXPECT_EQ(gdr::json::dump(gdr::json::parse(written, "test")), written) << text;
+  }
+  EXPECT_EQ(gdr::json::dump(gdr::json::parse("-0.0", "test")), "0\n");
+}
+
 }  // namespace
