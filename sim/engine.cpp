@@ -335,10 +335,15 @@ void Engine::Impl::skip(double seconds) {
   // Each flow must skip whole units; a jump that is too short for one of them is not worth it.
   for (const FlowState& flow : flows)
     if (flow.begun && !flow.done && flow.rate.rate() * seconds < static_cast<double>(flow.unit) * 4) return;
+  // The jump is a whole number of units of the flow whose units take longest; the others round to theirs.
+  double longest = 0;
+  for (const FlowState& flow : flows)
+    if (flow.begun && !flow.done) longest = std::max(longest, static_cast<double>(flow.unit) / flow.rate.rate());
+  seconds = std::floor(seconds / longest) * longest;
   skipped += seconds;
   for (FlowState& flow : flows) {
     if (!flow.begun || flow.done) continue;
-    const auto units = static_cast<std::uint64_t>(flow.rate.rate() * seconds / static_cast<double>(flow.unit));
+    const auto units = static_cast<std::uint64_t>(std::llround(flow.rate.rate() * seconds / static_cast<double>(flow.unit)));
     const std::uint64_t bytes = units * flow.unit;
     for (std::size_t s = flow.front; s < flow.stages.size(); ++s) {
       flow.stages[s].started += bytes;

@@ -93,6 +93,15 @@ TEST(Paths, ExtrapolationEqualsTheFullRun) {
   }
 }
 
+// On a slow way a granule takes long: a jump that is not whole granules would show.
+TEST(Paths, ExtrapolationIsExactToTheGranule) {
+  const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
+  Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), {1, 1, 1, {}});
+  const Outcome quick = simulator().run(s);
+  s.extrapolate = false;
+  expect_close("3 MiB across QPI against the full run, us", simulator().run(s).flows[0].finish.us(), quick.flows[0].finish.us(), 1e-5);
+}
+
 // What changes the machine or the software changes the result, and in the right direction.
 TEST(Paths, SettingsChangeTheResult) {
   const auto staged = [](const std::vector<std::string>& settings) {
