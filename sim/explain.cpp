@@ -56,9 +56,7 @@ std::vector<HopReport> hops_of(const Parts& parts, const Stage& stage, const Sta
 
 /// What bounds the stage beside the links of its hops: its own limit, or a resource that is no link.
 std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const FlowSpec& flow, const StageSpec& spec) {
-  const double granule = static_cast<double>(spec.whole_message ? flow.message.count : std::min(spec.granule.count, flow.message.count));
-  const double per_byte = spec.whole_message ? spec.units_per_granule / granule
-                                             : spec.units_per_byte + spec.units_per_packet * std::ceil(granule / spec.packet.as_double()) / granule;
+  const double per_byte = units_per_byte(flow, spec);
   std::pair<std::string, Bandwidth> least;
   const auto consider = [&](const std::string& name, double units_per_second) {
     const Bandwidth payload{units_per_second / per_byte};

@@ -53,14 +53,6 @@ std::string fingerprint(const Scenario& scenario) {
   return key;
 }
 
-/// Units that a stage works for each payload byte, whole granules of this flow taken.
-double units_per_byte(const FlowSpec& flow, const StageSpec& stage) {
-  const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
-  if (stage.whole_message) return stage.units_per_granule / granule;
-  const double packets = std::ceil(granule / stage.packet.as_double());
-  return stage.units_per_byte + (stage.units_per_packet * packets + stage.units_per_granule) / granule;
-}
-
 // The engine's work grows with flows times granules; beside many others, a flow's own first and last packet do not show.
 constexpr std::size_t many_flows = 16;
 constexpr std::uint64_t granules_of_many = 256;
@@ -75,6 +67,13 @@ void consider(Candidate& best, double use, const std::string& name) {
 }
 
 }  // namespace
+
+double units_per_byte(const FlowSpec& flow, const StageSpec& stage) {
+  const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
+  if (stage.whole_message) return stage.units_per_granule / granule;
+  const double packets = std::ceil(granule / stage.packet.as_double());
+  return stage.units_per_byte + (stage.units_per_packet * packets + stage.units_per_granule) / granule;
+}
 
 Outcome Simulator::run(const Scenario& scenario) {
   ++asked_;

@@ -89,6 +89,9 @@ struct TimedTransfer {
 /// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is its bytes over that time.
 std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options);
 
+/// Units that a stage works for each payload byte, whole granules of this flow taken.
+double units_per_byte(const FlowSpec& flow, const StageSpec& stage);
+
 /// What holds a flow back at its steady rate: the resource, own limit or window that is used most.
 std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t flow);
 

@@ -23,8 +23,7 @@ struct Options {
 };
 
 int run(const Options& options, const ModelLibrary& models) {
-  std::vector<Setting> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const std::vector<Setting> settings = parse_settings(options.settings);
   const Topology topology = load_topology(options.topology, settings);
   const Verdict verdict = judge(Graph(topology), models);
   write_file("-", options.format == "json" ? json::dump(to_json(verdict, topology.name)) : check_text(topology, verdict));

@@ -88,8 +88,7 @@ emu::Kernel kernel_for(const Options& options, const ModelLibrary& models, emu::
 }
 
 int emulate(const Options& options, const ModelLibrary& models) {
-  std::vector<Setting> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const std::vector<Setting> settings = parse_settings(options.settings);
   const Topology topology = load_topology(options.topology, settings);
   const Duration timeout = parse_duration(options.timeout);
   if (options.command.empty() && !options.dry_run)

@@ -37,8 +37,7 @@ std::size_t find_host(const Topology& topology, const Options& options) {
 void run(const Options& options, const ModelLibrary* models) {
   if (options.format != "nccl-xml")
     throw InputError(fmt::format("export: unknown format \"{}\"; there is: nccl-xml", options.format));
-  std::vector<Setting> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const std::vector<Setting> settings = parse_settings(options.settings);
   const Topology topology = load_topology(options.topology, settings);
   write_file(options.output, export_nccl_xml(topology, find_host(topology, options), models));
 }

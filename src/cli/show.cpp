@@ -22,8 +22,7 @@ struct Options {
 };
 
 void run(const Options& options) {
-  std::vector<Setting> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const std::vector<Setting> settings = parse_settings(options.settings);
   const Topology topology = load_topology(options.topology, settings);
   write_file(options.output, options.format == "dot" ? show_dot(topology) : show_text(topology));
 }

@@ -27,8 +27,7 @@ void add_transfer_options(CLI::App& command, TransferOptions& options, const std
 }
 
 Topology load(const TransferOptions& options) {
-  std::vector<Setting> settings;
-  for (const std::string& text : options.settings) settings.push_back(parse_setting(text));
+  const std::vector<Setting> settings = parse_settings(options.settings);
   return load_topology(options.topology, settings);
 }
 

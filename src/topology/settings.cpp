@@ -113,6 +113,12 @@ Setting parse_setting(std::string_view text) {
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const std::string& text : texts) settings.push_back(parse_setting(text));
+  return settings;
+}
+
 void apply_setting(json::Value& document, const Setting& setting) {
   const auto dot = setting.key.rfind('.');
   const std::string field = dot == std::string::npos ? setting.key : setting.key.substr(dot + 1);

@@ -28,5 +28,6 @@ json::Value to_json(const Topology& topology);
 
 /// Splits KEY=VALUE. Throws InputError.
 Setting parse_setting(std::string_view text);
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
 
 }  // namespace gdr

@@ -24,21 +24,11 @@ void expect_close(const std::string& what, double expected, double actual, doubl
   EXPECT_LE(std::abs(deviation), tolerance) << what;
 }
 
-namespace {
-
-std::vector<Setting> parse_all(const std::vector<std::string>& texts) {
-  std::vector<Setting> settings;
-  for (const std::string& text : texts) settings.push_back(parse_setting(text));
-  return settings;
-}
-
-}  // namespace
-
 Lab::Lab(const std::string& file, const std::vector<std::string>& settings)
-    : topology(load_topology(project_file(file), parse_all(settings))), graph(topology), parts(graph, models()) {}
+    : topology(load_topology(project_file(file), parse_settings(settings))), graph(topology), parts(graph, models()) {}
 
 Lab::Lab(const json::Value& document, const std::vector<std::string>& settings)
-    : topology(read_topology(document, "lab", "", parse_all(settings))), graph(topology), parts(graph, models()) {}
+    : topology(read_topology(document, "lab", "", parse_settings(settings))), graph(topology), parts(graph, models()) {}
 
 Transfer Lab::transfer(const std::string& from, const std::string& to, PathKind path, Bytes size, Operation operation) const {
   Transfer t;
