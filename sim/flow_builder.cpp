@@ -116,6 +116,7 @@ void FlowBuilder::add_post() {
     costs_.cpu_seconds += parts_.cpu(driver(plan_.transfer.to.host, plan_.to_numa)).two_sided_cost.value.seconds / size_.as_double();
   }
   costs_.cpu_seconds += spec.setup.seconds / size_.as_double();
+  if (plan_.transfer.initiator != Initiator::cpu) post_by_gpu(spec, nic);
   push(std::move(spec), false);
 }
 
@@ -191,16 +192,16 @@ void FlowBuilder::add_windows() {
   flow_.completion_stage = last;
   Duration& completion = flow_.completion_latency;
   if (!wire_) {
-    completion = parts_.gpu(plan_.stages.back().engine).copy_completion_latency.value;
+    if (plan_.stages.back().mover == Mover::copy_engine) completion = parts_.gpu(plan_.stages.back().engine).copy_completion_latency.value;
   } else if (plan_.transfer.operation == Operation::read && !tcp()) {
-    completion = completion_write(graph_.device(*plan_.to_nic), plan_.transfer.to.host, plan_.to_numa);
+    completion = completion_write(graph_.device(*plan_.to_nic), plan_.transfer.to.host, plan_.to_numa) + completion_to_gpu(*plan_.to_nic);
   } else if (tcp()) {
     flow_.completion_stage = *cpu_out_;  // a send returns when the kernel has the bytes
   } else {
     flow_.completion_stage = *wire_;
     completion = parts_.nic(graph_.device(*plan_.to_nic)).acknowledge_latency.value + parts_.wire_latency() +
                  parts_.nic(graph_.device(*plan_.from_nic)).acknowledge_latency.value +
-                 completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host, plan_.from_numa);
+                 completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host, plan_.from_numa) + completion_to_gpu(*plan_.from_nic);
   }
   const auto window = [&](std::string name, std::size_t first, std::size_t to, Bytes limit, Duration back) {
     flow_.windows.push_back({std::move(name), first, to, limit, back});
@@ -238,7 +239,7 @@ void FlowBuilder::add_costs() {
 }
 
 void FlowBuilder::build() {
-  flow_.name = fmt::format("{} {} to {}", to_string(plan_.transfer.path), label(graph_.topology(), plan_.transfer.from), label(graph_.topology(), plan_.transfer.to));
+  flow_.name = fmt::format("{} {} to {}", to_string(plan_.transfer.path), from_label(graph_, plan_.transfer), to_label(graph_, plan_.transfer));
   flow_.message = size_;
   flow_.messages = drive_.messages;
   flow_.start = drive_.start;
@@ -257,6 +258,8 @@ void FlowBuilder::build() {
         break;
       case Mover::wire: add_wire(stage); break;
       case Mover::nic_write: add_nic_write(stage, last); break;
+      case Mover::device_dma: add_device_dma(stage); break;
+      case Mover::gpu_thread: add_gpu_thread(stage); break;
     }
   }
   add_windows();

@@ -20,8 +20,7 @@ class FlowBuilder {
     const auto& staging = graph_.topology().staging;
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;
-    const bool whole = plan.transfer.path == PathKind::p2p || plan.transfer.path == PathKind::nvlink;
-    chunk_ = whole ? size_ : std::min(chunk_, size_);
+    chunk_ = staged() || tcp() ? std::min(chunk_, size_) : size_;
     if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
 
@@ -35,7 +34,9 @@ class FlowBuilder {
     return flow_.stages.size() - 1;
   }
   [[nodiscard]] bool tcp() const { return plan_.transfer.path == PathKind::tcp; }
-  [[nodiscard]] bool staged() const { return plan_.transfer.memory == MemoryKind::gpu && plan_.transfer.path != PathKind::gdr && plan_.transfer.path != PathKind::p2p && plan_.transfer.path != PathKind::nvlink; }
+  [[nodiscard]] bool staged() const {
+    return plan_.transfer.path == PathKind::staged || (plan_.transfer.path == PathKind::tcp && plan_.transfer.memory == MemoryKind::gpu);
+  }
   [[nodiscard]] Bytes nic_granule() const;
   [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const { return graph_.socket(host, graph_.socket_of_numa(host, numa)); }
 
@@ -54,6 +55,13 @@ class FlowBuilder {
   void add_nic_read(const Stage& stage);
   void add_wire(const Stage& stage);
   void add_nic_write(const Stage& stage, bool last);
+  void add_device_dma(const Stage& stage);
+  void add_command(const Stage& stage);
+  void add_gpu_thread(const Stage& stage);
+  [[nodiscard]] Duration memory_delay(const Stage& stage) const;
+  void translate(StageSpec& spec, const Stage& stage);
+  void post_by_gpu(StageSpec& spec, DeviceId nic);
+  [[nodiscard]] Duration completion_to_gpu(DeviceId nic) const;
   void add_windows();
   void add_costs();
 

@@ -158,6 +158,7 @@ Prediction describe(const TransferPlan& plan, const Costs& costs, Bandwidth band
 Transfer opposite(const TransferPlan& plan) {
   Transfer back = plan.transfer;
   std::swap(back.from, back.to);
+  if (back.host_end != HostEnd::none) back.host_end = back.host_end == HostEnd::from ? HostEnd::to : HostEnd::from;
   back.via.clear();
   for (const auto& nic : {plan.from_nic, plan.to_nic})
     if (nic) back.via.push_back(*nic);
@@ -187,6 +188,34 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
   prediction.completion = single.flows.front().first_completion;
   prediction.bottleneck = bottleneck(scenario, steady, 0);
   return prediction;
+}
+
+MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer) {
+  ScenarioBuilder alone(parts);
+  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 0});
+  const Outcome outcome = simulator.run(alone.take());
+  return {outcome.flows.front().first_arrival, outcome.flows.front().first_completion};
+}
+
+StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options) {
+  ScenarioBuilder builder(parts);
+  const Drive drive{options.depth, options.queue_pairs, 0, {}, transfers.size() > many_flows ? granules_of_many : 0};
+  for (const Transfer& transfer : transfers) {
+    const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+    builder.add(plan, drive);
+    if (options.bidirectional) builder.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
+  }
+  const Scenario scenario = builder.take();
+  const Outcome outcome = simulator.run(scenario);
+  StreamRates rates;
+  rates.bottleneck = bottleneck(scenario, outcome, 0);
+  const std::size_t per_transfer = options.bidirectional ? 2 : 1;
+  rates.each.resize(transfers.size());
+  for (std::size_t i = 0; i < outcome.flows.size(); ++i) {
+    rates.each[i / per_transfer].bytes_per_second += outcome.flows[i].rate.bytes_per_second;
+    rates.sum.bytes_per_second += outcome.flows[i].rate.bytes_per_second;
+  }
+  return rates;
 }
 
 std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options) {

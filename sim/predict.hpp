@@ -89,6 +89,21 @@ struct TimedTransfer {
 /// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is its bytes over that time.
 std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options);
 
+/// A message that travels alone.
+struct MessageTimes {
+  Duration latency;
+  Duration completion;
+};
+MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer);
+
+/// Transfers that go on without end, all at once (and each the other way, when `bidirectional`).
+struct StreamRates {
+  Bandwidth sum;
+  std::vector<Bandwidth> each;  ///< by transfer; both directions of one together
+  std::string bottleneck;       ///< of the first
+};
+StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options);
+
 /// Units that a stage works for each payload byte, whole granules of this flow taken.
 double units_per_byte(const FlowSpec& flow, const StageSpec& stage);
 

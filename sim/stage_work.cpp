@@ -117,15 +117,16 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
     use(spec, all_.resource(fmt::format("{} BAR {}", graph_.label(target), stage.reads ? "reads" : "writes"),
                             stage.reads ? gpu.bar_read_bandwidth.value : gpu.bar_write_bandwidth.value, true), per_byte);
   }
+  translate(spec, stage);
   const bool nic = graph_.vertex(stage.engine).kind == VertexKind::nic;
   if (nic && parts_.nic(stage.engine).dma_bandwidth)
     use(spec, all_.resource(fmt::format("{} DMA {}", graph_.label(stage.engine), stage.reads ? "reads" : "writes"),
                             parts_.nic(stage.engine).dma_bandwidth->value, true), per_byte);
   if (stage.reads) {
-    const Duration round_trip = parts_.round_trip(stage);
+    const Duration round_trip = parts_.round_trip(stage) + memory_delay(stage);
     const Bytes request = parts_.max_read_request(stage.engine);
-    limit(spec, read_window(parts_.outstanding_reads(stage.engine), round_trip),
-          fmt::format("{} read window {}/{:.0f}ns", graph_.label(stage.engine), to_string(parts_.outstanding_reads(stage.engine)), round_trip.ns()));
+    const Bytes window = parts_.outstanding_reads(stage.engine, size_);
+    limit(spec, read_window(window, round_trip), fmt::format("{} read window {}/{:.0f}ns", graph_.label(stage.engine), to_string(window), round_trip.ns()));
     spec.request_packet = request;
     spec.units_per_request = (layout.read_header.value + layout.tlp_framing.value).as_double();
     for (const Hop& hop : stage.requests) {
@@ -147,6 +148,24 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
       if (const CpuModel& cpu = parts_.cpu(hop.from); cpu.relaxed_ordering_needed.value && cpu.strict_order_write_bandwidth)
         limit(spec, cpu.strict_order_write_bandwidth->value, fmt::format("{} writes without relaxed ordering", graph_.label(stage.engine)));
   spec.latency += parts_.one_way(stage.data) + parts_.write_latency(stage.to);
+  if (plan_.transfer.window) spec.latency += parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
+}
+
+/// What a read of memory that is spread over a window waits for beside the usual: the cache's misses and the IOTLB's.
+Duration FlowBuilder::memory_delay(const Stage& stage) const {
+  Duration delay;
+  if (!plan_.transfer.window) return delay;
+  delay = parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
+  if (graph_.vertex(stage.from).kind == VertexKind::memory)
+    if (const auto& miss = parts_.cpu(stage.from).cache_miss_latency) delay += miss->value;
+  return delay;
+}
+
+/// Page walks bound how many transfers a second miss the IOTLB.
+void FlowBuilder::translate(StageSpec& spec, const Stage& stage) {
+  if (!plan_.transfer.window) return;
+  const Parts::Translation translation = parts_.translation(stage.data, size_, *plan_.transfer.window);
+  if (translation.bound) limit(spec, *translation.bound, fmt::format("IOMMU page walks ({:.0f} % of translations miss)", translation.miss_share * 100));
 }
 
 /// A copy over NVLink: all links that join the two GPUs, shared by what leaves one and by what enters the other.

@@ -93,6 +93,10 @@ std::string describe_path(PathKind path) {
     case PathKind::rdma: return "host memory to host memory by RDMA";
     case PathKind::p2p: return "one GPU's copy engine on the other's memory, over PCIe";
     case PathKind::nvlink: return "the same over NVLink or xGMI";
+    case PathKind::copy: return "a GPU's copy engine and page-locked host memory";
+    case PathKind::dma: return "the device's DMA engine and host memory";
+    case PathKind::gds: return "the drive's DMA engine on GPU memory (GPUDirect Storage)";
+    case PathKind::load_store: return "loads and stores of GPU threads";
   }
   return {};
 }
@@ -160,8 +164,8 @@ std::string to_csv(const Graph& graph, const std::vector<sim::Prediction>& predi
       "from,to,path,operation,size_bytes,latency_us,completion_us,bandwidth_GBps,bottleneck,cpu_cores,host_memory_bytes_per_byte,"
       "dram_bytes_per_byte,pcie_bytes_per_byte\n";
   for (const sim::Prediction& p : predictions)
-    text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", label(graph.topology(), p.transfer.from),
-                        label(graph.topology(), p.transfer.to), to_string(p.transfer.path), to_string(p.transfer.operation), p.transfer.size.count,
+    text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", from_label(graph, p.transfer),
+                        to_label(graph, p.transfer), to_string(p.transfer.path), to_string(p.transfer.operation), p.transfer.size.count,
                         p.latency.us(), p.completion.us(), p.bandwidth.gigabytes_per_second(), csv_quoted(p.bottleneck), p.cpu_cores,
                         p.host_memory_bytes_per_byte, p.dram_bytes_per_byte, p.pcie_bytes_per_byte);
   return text;
@@ -184,8 +188,11 @@ std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::
     json::ObjectReader flow(node);
     sim::TimedTransfer& timed = flows.emplace_back();
     const auto device = [&](const std::string& text) { return find_device(topology, text); };
-    timed.transfer.from = resolve(flow.required("from"), device);
-    timed.transfer.to = resolve(flow.required("to"), device);
+    const auto end = [&](const std::string& text) { return find_end(topology, text); };
+    const End from = resolve(flow.required("from"), end);
+    const json::Node to = flow.required("to");
+    const End reached = resolve(to, end);
+    resolve(to, [&](const std::string&) { set_ends(topology, from, reached, timed.transfer); });
     timed.transfer.path = resolve(flow.required("path"), parse_path);
     if (timed.transfer.path == PathKind::rdma) timed.transfer.memory = MemoryKind::host;
     timed.transfer.size = flow.required("size").bytes();
@@ -223,7 +230,7 @@ std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransf
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const sim::Prediction& p = predictions[i];
     sum += p.bandwidth.gigabytes_per_second();
-    rows.push_back({fmt::format("{} {}", label(graph.topology(), p.transfer.from), label(graph.topology(), p.transfer.to)),
+    rows.push_back({fmt::format("{} {}", from_label(graph, p.transfer), to_label(graph, p.transfer)),
                     std::string(to_string(p.transfer.path)), to_string(p.transfer.size), short_number(flows[i].start.us()), short_number(p.latency.us()),
                     short_number(p.bandwidth.gigabytes_per_second()), p.bottleneck.substr(0, 22)});
   }
@@ -244,8 +251,8 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
     json::Array list;
     for (std::size_t i = 0; i < flows.size(); ++i) {
       json::Value result = prediction_to_json(graph, predictions[i]);
-      result.set("from", label(graph.topology(), flows[i].transfer.from));
-      result.set("to", label(graph.topology(), flows[i].transfer.to));
+      result.set("from", from_label(graph, flows[i].transfer));
+      result.set("to", to_label(graph, flows[i].transfer));
       result.set("start_us", rounded(flows[i].start.us()));
       list.push_back(std::move(result));
     }

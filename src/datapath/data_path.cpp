@@ -14,9 +14,10 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 6> path_names{"gdr", "staged", "tcp", "rdma", "p2p", "nvlink"};
+constexpr std::array<std::string_view, 10> path_names{"gdr", "staged", "tcp", "rdma", "p2p", "nvlink", "copy", "dma", "gds", "load-store"};
 constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
-constexpr std::array<std::string_view, 5> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy"};
+constexpr std::array<std::string_view, 3> initiator_names{"cpu", "gpu", "proxy"};
+constexpr std::array<std::string_view, 7> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy", "device-dma", "gpu-thread"};
 
 template <typename Enum, std::size_t N>
 Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names, std::string_view what) {
@@ -31,13 +32,70 @@ std::string_view to_string(PathKind path) { return path_names.at(static_cast<std
 PathKind parse_path(std::string_view text) { return parse_word<PathKind>(text, path_names, "path"); }
 std::string_view to_string(Operation operation) { return operation_names.at(static_cast<std::size_t>(operation)); }
 Operation parse_operation(std::string_view text) { return parse_word<Operation>(text, operation_names, "operation"); }
+std::string_view to_string(Initiator initiator) { return initiator_names.at(static_cast<std::size_t>(initiator)); }
+Initiator parse_initiator(std::string_view text) { return parse_word<Initiator>(text, initiator_names, "initiator"); }
 std::string_view to_string(Mover mover) { return mover_names.at(static_cast<std::size_t>(mover)); }
 
-std::vector<PathKind> paths_between(const Graph& graph, DeviceId from, DeviceId to, MemoryKind memory) {
-  if (memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
-  if (from.host == to.host && nvlink_count(graph, from, to) > 0) return {PathKind::staged, PathKind::p2p, PathKind::nvlink};
-  if (from.host == to.host) return {PathKind::staged, PathKind::p2p};
+std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer) {
+  const Topology& topology = graph.topology();
+  const DeviceKind from = get(topology, transfer.from).kind;
+  const DeviceKind to = get(topology, transfer.to).kind;
+  if (transfer.host_end != HostEnd::none) {
+    if (from == DeviceKind::gpu) return {PathKind::copy, PathKind::load_store};
+    if (from == DeviceKind::nic || from == DeviceKind::nvme) return {PathKind::dma};
+    return {};
+  }
+  if (from == DeviceKind::nvme || to == DeviceKind::nvme) {
+    if (transfer.from.host != transfer.to.host || (from != DeviceKind::gpu && to != DeviceKind::gpu)) return {};
+    return {PathKind::staged, PathKind::gds};
+  }
+  if (transfer.memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
+  if (transfer.from.host == transfer.to.host && nvlink_count(graph, transfer.from, transfer.to) > 0)
+    return {PathKind::staged, PathKind::p2p, PathKind::nvlink, PathKind::load_store};
+  if (transfer.from.host == transfer.to.host) return {PathKind::staged, PathKind::p2p, PathKind::load_store};
   return {PathKind::tcp, PathKind::staged, PathKind::gdr};
+}
+
+std::vector<PathKind> usual_paths(const Graph& graph, const Transfer& transfer) {
+  std::vector<PathKind> paths = paths_between(graph, transfer);
+  if (paths.size() > 1) std::erase(paths, PathKind::load_store);
+  return paths;
+}
+
+namespace {
+
+std::string end_label(const Graph& graph, const Transfer& transfer, DeviceId device, HostEnd end) {
+  if (transfer.host_end != end) return label(graph.topology(), device);
+  const std::size_t numa = transfer.numa.value_or(graph.numa_of(device));
+  const Host& host = graph.topology().hosts.at(device.host);
+  return fmt::format("{}/{}", host.name, host.numa_nodes.at(numa).name);
+}
+
+}  // namespace
+
+std::string from_label(const Graph& graph, const Transfer& transfer) { return end_label(graph, transfer, transfer.from, HostEnd::from); }
+std::string to_label(const Graph& graph, const Transfer& transfer) { return end_label(graph, transfer, transfer.to, HostEnd::to); }
+
+End find_end(const Topology& topology, std::string_view text) {
+  const std::size_t slash = text.find('/');
+  for (std::size_t h = 0; h < topology.hosts.size(); ++h) {
+    const Host& host = topology.hosts[h];
+    if (slash == std::string_view::npos ? topology.hosts.size() > 1 : host.name != text.substr(0, slash)) continue;
+    const auto numa = numa_index(host, slash == std::string_view::npos ? text : text.substr(slash + 1));
+    if (numa) return {{h, 0}, numa};
+  }
+  return {find_device(topology, text), std::nullopt};
+}
+
+void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer) {
+  if (from.numa && to.numa) throw InputError("both ends are host memory; one must be a device");
+  transfer.host_end = from.numa ? HostEnd::from : to.numa ? HostEnd::to : HostEnd::none;
+  transfer.from = from.numa ? to.device : from.device;
+  transfer.to = to.numa ? from.device : to.device;
+  if (from.device.host != to.device.host && transfer.host_end != HostEnd::none)
+    throw InputError(fmt::format("host memory of {} and a device of {}; for host memory on both sides name devices and use --memory host",
+                                 topology.hosts[from.device.host].name, topology.hosts[to.device.host].name));
+  transfer.numa = from.numa ? from.numa : to.numa;
 }
 
 namespace {
@@ -78,23 +136,60 @@ class Planner {
     plan_.transfer = transfer;
     plan_.from_numa = graph.numa_of(transfer.from);
     plan_.to_numa = graph.numa_of(transfer.to);
+    if (transfer.numa && transfer.from.host == transfer.to.host) plan_.from_numa = plan_.to_numa = *transfer.numa;
+  }
+
+  /// Between a device and host memory. Who writes the work down decides nothing here: an engine reads what comes to it and writes
+  /// what leaves it.
+  TransferPlan with_host_memory() {
+    const Transfer& t = plan_.transfer;
+    const VertexId device = graph_.device(t.from);
+    const VertexId memory = graph_.memory(t.from.host, plan_.from_numa);
+    const Mover mover = t.path == PathKind::copy ? Mover::copy_engine : t.path == PathKind::dma ? Mover::device_dma : Mover::gpu_thread;
+    if (t.host_end == HostEnd::from) add_read(mover, device, memory, device);
+    else add_write(mover, device, device, memory);
+    return std::move(plan_);
+  }
+
+  /// Between a drive and a GPU.
+  TransferPlan storage() {
+    const Transfer& t = plan_.transfer;
+    const bool from_drive = get(graph_.topology(), t.from).kind == DeviceKind::nvme;
+    const DeviceId drive = from_drive ? t.from : t.to;
+    const VertexId engine = graph_.device(drive);
+    if (t.path == PathKind::gds) {
+      const VertexId gpu = graph_.device(from_drive ? t.to : t.from);
+      if (from_drive) add_write(Mover::device_dma, engine, engine, gpu);
+      else add_read(Mover::device_dma, engine, gpu, engine);
+      return std::move(plan_);
+    }
+    if (!t.numa) plan_.from_numa = plan_.to_numa = graph_.numa_of(from_drive ? t.to : t.from);
+    const VertexId memory = graph_.memory(drive.host, plan_.from_numa);
+    if (from_drive) {
+      add_write(Mover::device_dma, engine, engine, memory);
+      copy_in();
+    } else {
+      copy_out();
+      add_read(Mover::device_dma, engine, memory, engine);
+    }
+    return std::move(plan_);
   }
 
   TransferPlan between_gpus_of_one_host() {
     const Transfer& t = plan_.transfer;
     if (t.path == PathKind::staged) {
       copy_out();
-      plan_.to_numa = plan_.from_numa;
+      plan_.to_numa = plan_.from_numa;  // one buffer
       copy_in();
     } else if (t.path == PathKind::nvlink) {
       const bool read = t.operation == Operation::read;
       const Route route = *graph_.nvlink_route(graph_.device(t.from), graph_.device(t.to));
       plan_.stages.push_back({Mover::copy_engine, graph_.device(read ? t.to : t.from), graph_.device(t.from), graph_.device(t.to), t.size, read, route,
                               read ? reversed(route) : Route{}, false});
-    } else if (t.operation == Operation::read) {
-      add_read(Mover::copy_engine, graph_.device(t.to), graph_.device(t.from), graph_.device(t.to));
     } else {
-      add_write(Mover::copy_engine, graph_.device(t.from), graph_.device(t.from), graph_.device(t.to));
+      const Mover mover = t.path == PathKind::load_store ? Mover::gpu_thread : Mover::copy_engine;
+      if (t.operation == Operation::read) add_read(mover, graph_.device(t.to), graph_.device(t.from), graph_.device(t.to));
+      else add_write(mover, graph_.device(t.from), graph_.device(t.from), graph_.device(t.to));
     }
     return std::move(plan_);
   }
@@ -206,20 +301,14 @@ void check_size(Bytes size) {
 
 namespace {
 
-void check_ends(const Graph& graph, const Transfer& t) {
-  const auto refuse = [&](DeviceId id, std::string_view need) {
-    throw InputError(fmt::format("{} is a {}, {}", label(graph.topology(), id), to_string(get(graph.topology(), id).kind), need));
-  };
-  check_size(t.size);
-  for (const DeviceId id : {t.from, t.to}) {
-    const DeviceKind kind = get(graph.topology(), id).kind;
-    if (t.memory == MemoryKind::gpu && kind != DeviceKind::gpu) refuse(id, "and GPU memory needs a GPU; use --memory host for the host memory near it");
-    if (kind == DeviceKind::host_bridge) refuse(id, "which is no end of a transfer");
-  }
-  if (t.from == t.to) throw InputError(fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
+[[noreturn]] void refuse_end(const Graph& graph, DeviceId id, std::string_view need) {
+  throw InputError(fmt::format("{} is a {}, {}", label(graph.topology(), id), to_string(get(graph.topology(), id).kind), need));
+}
+
+void check_via(const Graph& graph, const Transfer& t) {
   for (std::size_t i = 0; i < t.via.size(); ++i) {
-    if (get(graph.topology(), t.via[i]).kind != DeviceKind::nic) refuse(t.via[i], "and --via takes NICs");
-    if (t.via[i].host != t.from.host && t.via[i].host != t.to.host) refuse(t.via[i], "on a host that has no part in this transfer");
+    if (get(graph.topology(), t.via[i]).kind != DeviceKind::nic) refuse_end(graph, t.via[i], "and --via takes NICs");
+    if (t.via[i].host != t.from.host && t.via[i].host != t.to.host) refuse_end(graph, t.via[i], "on a host that has no part in this transfer");
     for (std::size_t j = 0; j < i; ++j)
       if (t.via[i].host == t.via[j].host)
         throw InputError(fmt::format("{} and {} are NICs of one host; a transfer takes one NIC a host, use a flow for each (--flows)",
@@ -227,27 +316,44 @@ void check_ends(const Graph& graph, const Transfer& t) {
   }
 }
 
+void check_ends(const Graph& graph, const Transfer& t) {
+  check_size(t.size);
+  const bool within = t.from.host == t.to.host;
+  for (const DeviceId id : {t.from, t.to}) {
+    const DeviceKind kind = get(graph.topology(), id).kind;
+    if (kind == DeviceKind::host_bridge) refuse_end(graph, id, "which is no end of a transfer");
+    const bool drive = within && kind == DeviceKind::nvme;
+    if (t.host_end == HostEnd::none && t.memory == MemoryKind::gpu && kind != DeviceKind::gpu && !drive)
+      refuse_end(graph, id, "and GPU memory needs a GPU; use --memory host for the host memory near it");
+  }
+  if (t.from == t.to && t.host_end == HostEnd::none)
+    throw InputError(fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
+  if (t.initiator != Initiator::cpu && (within || t.path != PathKind::gdr))
+    throw InputError(fmt::format("the initiator {} goes with the path gdr between hosts", to_string(t.initiator)));
+  check_via(graph, t);
+}
+
 }  // namespace
 
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer) {
   check_ends(graph, transfer);
-  const std::vector<PathKind> possible = paths_between(graph, transfer.from, transfer.to, transfer.memory);
+  const std::vector<PathKind> possible = paths_between(graph, transfer);
   if (std::find(possible.begin(), possible.end(), transfer.path) == possible.end()) {
     std::vector<std::string_view> names;
     for (const PathKind path : possible) names.push_back(to_string(path));
+    const bool host_memory = transfer.host_end != HostEnd::none || transfer.memory == MemoryKind::host;
     throw InputError(fmt::format("the path {} does not lead from {} to {} ({} memory, {}); there are: {}", to_string(transfer.path),
-                                 label(graph.topology(), transfer.from), label(graph.topology(), transfer.to),
-                                 transfer.memory == MemoryKind::gpu ? "GPU" : "host",
+                                 from_label(graph, transfer), to_label(graph, transfer), host_memory ? "host" : "GPU",
                                  transfer.from.host == transfer.to.host ? "one host" : "two hosts", fmt::join(names, ", ")));
   }
   Planner planner(graph, models, transfer);
-  if (transfer.from.host == transfer.to.host) {
-    if (transfer.memory == MemoryKind::host)
-      throw InputError(fmt::format("{} and {} are on one host; host memory to host memory needs two hosts", label(graph.topology(), transfer.from),
-                                   label(graph.topology(), transfer.to)));
-    return planner.between_gpus_of_one_host();
-  }
-  return planner.between_hosts();
+  if (transfer.host_end != HostEnd::none) return planner.with_host_memory();
+  if (transfer.from.host != transfer.to.host) return planner.between_hosts();
+  if (transfer.memory == MemoryKind::host)
+    throw InputError(fmt::format("{} and {} are on one host; host memory to host memory needs two hosts", label(graph.topology(), transfer.from),
+                                 label(graph.topology(), transfer.to)));
+  const bool drive = get(graph.topology(), transfer.from).kind == DeviceKind::nvme || get(graph.topology(), transfer.to).kind == DeviceKind::nvme;
+  return drive ? planner.storage() : planner.between_gpus_of_one_host();
 }
 
 int host_memory_passes(const TransferPlan& plan, const Graph& graph) {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "topology/model_library.hpp"
+#include "topology/topology.hpp"
+
+namespace gdr::sim {
+
+/// How far a prediction may be off, from the ranges of the parameters that it rests on.
+struct Range {
+  double low = 0;
+  double high = 0;
+  struct Contribution {
+    std::string parameter;  ///< "models/gpu/k40.json copy_bandwidth"
+    double low = 0;         ///< the prediction with this parameter at one end and all others as they are
+    double high = 0;
+    bool estimate = false;
+  };
+  std::vector<Contribution> contributions;  ///< those that move it by 0.5 % or more, largest first
+};
+
+/// `predict` gives the number for a library; `topology` says which models are in it. Each parameter of these models goes to its low and
+/// its high while the others stay; the deviations add up as the root of the sum of their squares (in the logarithm), since the
+/// parameters are independent, together with the model's own error.
+Range range_of(const ModelLibrary& models, const Topology& topology, const std::function<double(const ModelLibrary&)>& predict);
+
+/// An estimate that states no range may be off by so much.
+inline constexpr double estimate_spread = 0.2;
+/// What is left where all parameters are known: arbitration, DLLPs, timers; taken from calibration records whose parameters come from
+/// specifications alone.
+inline constexpr double model_spread = 0.04;
+
+}  // namespace gdr::sim
