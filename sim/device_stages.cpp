@@ -72,7 +72,9 @@ void FlowBuilder::add_gpu_thread(const Stage& stage) {
   StageSpec spec;
   spec.name = fmt::format("{} {} {}", graph_.label(stage.engine), stage.reads ? "loads from" : "stores to", graph_.label(stage.reads ? stage.from : stage.to));
   spec.granule = granule_of(size_);
-  dma(spec, stage);
+  const bool nvlink = std::any_of(stage.data.begin(), stage.data.end(), [](const Hop& hop) { return hop.kind == HopKind::nvlink; });
+  if (nvlink) over_nvlink(spec, stage);
+  else dma(spec, stage);
   if (const auto& store = parts_.gpu(stage.engine).store_latency) spec.latency += store->value;
   push(std::move(spec));
 }

@@ -31,7 +31,8 @@ struct StageState {
 };
 
 struct WindowState {
-  std::uint64_t returned = 0;
+  std::uint64_t arrived = 0;
+  [[nodiscard]] std::uint64_t returned(const WindowSpec& window) const { return window.quantum.count == 0 ? arrived : arrived - arrived % window.quantum.count; }
 };
 
 struct FlowState {
@@ -193,7 +194,7 @@ bool Engine::Impl::window_open(const FlowState& flow, std::size_t stage, std::ui
   for (std::size_t w = 0; w < flow.windows.size(); ++w) {
     const WindowSpec& window = flow.spec->windows[w];
     if (window.first != stage) continue;
-    const std::uint64_t under_way = flow.stages[stage].started - flow.windows[w].returned;
+    const std::uint64_t under_way = flow.stages[stage].started - flow.windows[w].returned(window);
     if (under_way > 0 && under_way + bytes > window.limit.count) return false;
   }
   return true;
@@ -258,7 +259,7 @@ void Engine::Impl::arrive(std::size_t f, std::size_t stage, std::uint64_t bytes)
     const WindowSpec& window = flow.spec->windows[w];
     if (window.last != stage) continue;
     after(window.return_latency, [this, f, w, bytes, first = window.first] {
-      flows[f].windows[w].returned += bytes;
+      flows[f].windows[w].arrived += bytes;
       advance(f, first);
     });
   }
@@ -349,7 +350,7 @@ void Engine::Impl::skip(double seconds) {
       flow.stages[s].started += bytes;
       flow.stages[s].arrived += bytes;
     }
-    for (WindowState& window : flow.windows) window.returned += bytes;
+    for (WindowState& window : flow.windows) window.arrived += bytes;
     outcome.extrapolated += bytes / flow.spec->stages.back().granule.count;
     flow.outcome.steady = true;
     flow.rate.restart(now(), flow.stages.back().arrived);

@@ -79,7 +79,7 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
   explanation.prediction = predict(simulator, parts, transfer, options);
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
   ScenarioBuilder alone(parts);
-  alone.add(plan, {1, 1, 1, {}, 0});
+  alone.add(plan, {1, 1, 1, {}, 1, 0});
   const Scenario scenario = alone.take();
   const Outcome outcome = simulator.run(scenario);
   const FlowSpec& flow = scenario.flows.front();

@@ -204,12 +204,14 @@ void FlowBuilder::add_windows() {
                  completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host, plan_.from_numa) + completion_to_gpu(*plan_.from_nic);
   }
   const auto window = [&](std::string name, std::size_t first, std::size_t to, Bytes limit, Duration back) {
-    flow_.windows.push_back({std::move(name), first, to, limit, back});
+    flow_.windows.push_back({std::move(name), first, to, limit, back, {}});
   };
   const auto depth = static_cast<std::uint64_t>(drive_.depth) * static_cast<std::uint64_t>(drive_.queue_pairs);
   const std::size_t completed = tcp() ? last : flow_.completion_stage;
   window(fmt::format("queue depth {}", depth), 0, completed, size_ * depth, tcp() ? Duration{} : completion);
-  const Bytes ring = chunk_ * static_cast<std::uint64_t>(chunks_);
+  if (drive_.completion_every > 1) flow_.windows.back().quantum = size_ * std::min(depth, static_cast<std::uint64_t>(drive_.completion_every));
+  // Messages below the size of a buffer share it.
+  const Bytes ring = std::max(chunk_, buffer_) * static_cast<std::uint64_t>(chunks_);
   if (!wire_) {
     if (staged()) window("bounce buffers", 0, last, ring, completion);
     return;

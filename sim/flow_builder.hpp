@@ -11,15 +11,20 @@ namespace gdr::sim {
 // NCCL's defaults: a buffer of 4 MiB (NCCL_BUFFSIZE) in 8 steps.
 constexpr Bytes default_chunk{512U << 10U};
 constexpr int default_chunks = 8;
+// Messaging libraries and the CUDA driver fill one buffer while the other is emptied.
+constexpr int double_buffer = 2;
 
 /// Builds one flow.
 class FlowBuilder {
  public:
   FlowBuilder(ScenarioBuilder& all, const TransferPlan& plan, const Drive& drive)
       : all_(all), parts_(*all.parts_), graph_(parts_.graph()), plan_(plan), drive_(drive), size_(plan.transfer.size) {
+    const bool one_host = plan.transfer.from.host == plan.transfer.to.host;
+    if (plan.transfer.operation == Operation::send || one_host) chunks_ = double_buffer;
     const auto& staging = graph_.topology().staging;
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;
+    buffer_ = chunk_;
     chunk_ = staged() || tcp() ? std::min(chunk_, size_) : size_;
     if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
@@ -43,6 +48,7 @@ class FlowBuilder {
   void use(StageSpec& spec, std::size_t resource, double units_per_byte);
   void use_route(StageSpec& spec, const Stage& stage, double units_per_byte);
   void use_root_complex(StageSpec& spec, const Stage& stage, double units_per_byte);
+  void note_fan_out(const Stage& stage, std::size_t in, std::size_t out, double units_per_byte);
   void dma(StageSpec& spec, const Stage& stage);
   void over_nvlink(StageSpec& spec, const Stage& stage);
   void limit(StageSpec& spec, Bandwidth payload, const std::string& name);
@@ -75,6 +81,7 @@ class FlowBuilder {
   const Drive& drive_;
   Bytes size_;
   Bytes chunk_ = default_chunk;
+  Bytes buffer_ = default_chunk;
   int chunks_ = default_chunks;
   Bytes mtu_{4096};
   std::size_t plan_stage_ = 0;

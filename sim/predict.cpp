@@ -48,6 +48,7 @@ std::string fingerprint(const Scenario& scenario) {
       put(window.last);
       put(window.limit.count);
       put(window.return_latency.seconds);
+      put(window.quantum.count);
     }
   }
   return key;
@@ -170,13 +171,14 @@ Transfer opposite(const TransferPlan& plan) {
 Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options) {
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
   ScenarioBuilder alone(parts);
-  alone.add(plan, {1, 1, 1, {}, 0});  // one message takes one queue pair
+  alone.add(plan, {1, 1, 1, {}, 1, 0});  // one message takes one queue pair
   const Outcome single = simulator.run(alone.take());
 
   ScenarioBuilder stream(parts);
-  stream.add(plan, {options.depth, options.queue_pairs, 0, {}, 0});
+  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, 0};
+  stream.add(plan, drive);
   if (options.bidirectional)
-    stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), {options.depth, options.queue_pairs, 0, {}, 0});
+    stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
   const Costs costs = stream.costs().front();
   const Scenario scenario = stream.take();
   const Outcome steady = simulator.run(scenario);
@@ -192,14 +194,14 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
 
 MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer) {
   ScenarioBuilder alone(parts);
-  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 0});
+  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 1, 0});
   const Outcome outcome = simulator.run(alone.take());
   return {outcome.flows.front().first_arrival, outcome.flows.front().first_completion};
 }
 
 StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options) {
   ScenarioBuilder builder(parts);
-  const Drive drive{options.depth, options.queue_pairs, 0, {}, transfers.size() > many_flows ? granules_of_many : 0};
+  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, transfers.size() > many_flows ? granules_of_many : 0};
   for (const Transfer& transfer : transfers) {
     const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
     builder.add(plan, drive);
@@ -223,7 +225,7 @@ std::vector<Prediction> predict_together(Simulator& simulator, const Parts& part
   std::vector<TransferPlan> plans;
   for (const TimedTransfer& flow : flows) {
     plans.push_back(plan_transfer(parts.graph(), parts.models(), flow.transfer));
-    builder.add(plans.back(), {options.depth, options.queue_pairs, 1, flow.start, flows.size() > many_flows ? granules_of_many : 0});
+    builder.add(plans.back(), {options.depth, options.queue_pairs, 1, flow.start, options.completion_every, flows.size() > many_flows ? granules_of_many : 0});
   }
   const std::vector<Costs> costs = builder.costs();
   const Scenario scenario = builder.take();

@@ -29,6 +29,7 @@ class Simulator {
 struct Options {
   int depth = 128;
   int queue_pairs = 1;
+  int completion_every = 1;    ///< messages that one completion stands for (perftest's --cq-mod)
   bool bidirectional = false;  ///< the same transfer the other way at the same time; bandwidths are then sums
 };
 

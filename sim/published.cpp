@@ -64,6 +64,7 @@ void read_transfer(json::ObjectReader& object, PublishedCase& published) {
   if (const auto n = object.optional("window")) transfer.window = n->bytes();
   if (const auto n = object.optional("depth")) published.depth = static_cast<int>(n->integer(1, 1 << 16));
   if (const auto n = object.optional("queue_pairs")) published.queue_pairs = static_cast<int>(n->integer(1, 4096));
+  if (const auto n = object.optional("completion_every")) published.completion_every = static_cast<int>(n->integer(1, 1 << 16));
   if (const auto n = object.optional("bidirectional")) published.bidirectional = n->boolean();
 }
 

@@ -43,6 +43,7 @@ struct PublishedCase {
   Transfer transfer;  ///< path, operation, memory, size, window, initiator; its ends are those of each flow
   int depth = 128;
   int queue_pairs = 1;
+  int completion_every = 1;
   bool bidirectional = false;
   Metric metric = Metric::bandwidth;
   double measured = 0;  ///< GB/s (10^9 bytes) or us

@@ -52,6 +52,7 @@ struct WindowSpec {
   std::size_t last = 0;
   Bytes limit;
   Duration return_latency;
+  Bytes quantum{0};  ///< not 0: what has arrived counts in multiples of this only
   bool operator==(const WindowSpec&) const = default;
 };
 

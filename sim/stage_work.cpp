@@ -16,7 +16,8 @@ void FlowBuilder::use(StageSpec& spec, std::size_t resource, double units_per_by
 }
 
 void FlowBuilder::limit(StageSpec& spec, Bandwidth payload, const std::string& name) {
-  const double per_byte = spec.units_per_byte + spec.units_per_packet / spec.packet.as_double();
+  // Small transfers do not fill their packets: the limit is one of payload, whatever its headers.
+  const double per_byte = spec.units_per_byte + spec.units_per_packet / std::min(spec.packet, size_).as_double();
   const double units = payload.bytes_per_second * per_byte;
   if (spec.limit > 0 && spec.limit <= units) return;
   spec.limit = units;
@@ -85,6 +86,11 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   // What ACS sends up comes back down the same root port: that crosses nothing but the port.
   if (in && in == back) return;
   const CpuModel& cpu = parts_.cpu(bridge);
+  if (in && back && !stage.reads && cpu.p2p_fan_out_write_bandwidth) note_fan_out(stage, *in, *back, units_per_byte);
+  if (remote && !stage.reads && cpu.p2p_remote_write_window) {
+    const Duration loop = parts_.one_way(stage.data) * 2 + parts_.write_latency(stage.to);
+    limit(spec, credit_window(cpu.p2p_remote_write_window->value, loop), fmt::format("peer writes under way across sockets {}/{:.0f}ns", to_string(cpu.p2p_remote_write_window->value), loop.ns()));
+  }
   const auto& cap = stage.reads ? (remote ? cpu.p2p_remote_read_bandwidth : cpu.p2p_read_bandwidth)
                                 : (remote ? cpu.p2p_remote_write_bandwidth : cpu.p2p_write_bandwidth);
   if (!cap) return;
@@ -92,6 +98,20 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   const std::string port = out != stage.data.rend() ? graph_.label(out->to) : graph_.label(bridge);
   use(spec, all_.resource(fmt::format("{}peer {} to {}", remote ? "remote " : "", stage.reads ? "reads" : "writes", port),
                           cap->value, true), units_per_byte);
+}
+
+void FlowBuilder::note_fan_out(const Stage& stage, std::size_t in, std::size_t out, double units_per_byte) {
+  const Edge& edge = graph_.edge(in);
+  const std::string port = label(graph_.topology(), {edge.host, edge.index});
+  ScenarioBuilder::FanOut& fan_out = all_.fan_outs_[port];
+  VertexId bridge = 0;
+  for (const Hop& hop : stage.data)
+    if (hop.edge == in) bridge = hop.to;
+  fan_out.bandwidth = parts_.cpu(bridge).p2p_fan_out_write_bandwidth->value;
+  fan_out.engines.insert(stage.engine);
+  fan_out.ports.insert(out);
+  const double bytes = size_.as_double() * static_cast<double>(std::max<std::uint64_t>(1, drive_.messages));
+  fan_out.uses.push_back({all_.flows_.size(), flow_.stages.size(), units_per_byte, bytes});
 }
 
 /// What PCIe makes of a DMA: headers, window or credits, latency, both ends' limits.

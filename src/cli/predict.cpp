@@ -21,6 +21,7 @@ namespace {
 struct PredictOptions : TransferOptions {
   int depth = 128;
   int queue_pairs = 1;
+  int completion_every = 1;
   bool bidirectional = false;
   std::string flows;
 };
@@ -73,7 +74,7 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
         results.skipped.push_back({transfer.path, answer.reason, true});
         continue;
       }
-      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional}));
+      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.completion_every, options.bidirectional}));
     } catch (const InputError& error) {
       // A path that was asked for by name must exist; of "all", those that do are shown.
       if (options.path != "all") throw;
@@ -242,7 +243,7 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
   auto flows = read_flows(graph.topology(), options.flows);
   check_flows(parts, options.flows, flows);
   sim::Simulator simulator;
-  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, false});
+  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, options.completion_every, false});
   if (options.format == "csv") {
     write_file("-", to_csv(graph, predictions));
   } else if (options.format == "text") {
@@ -294,6 +295,9 @@ void add_predict(CLI::App& app, Context& context) {
   command->get_option("--size")->capture_default_str();
   command->add_option("--depth", options->depth, "messages posted and not completed, for bandwidth")->check(CLI::Range(1, 1 << 16))->capture_default_str();
   command->add_option("--queue-pairs", options->queue_pairs, "queue pairs that share the transfer")->check(CLI::Range(1, 4096))->capture_default_str();
+  command->add_option("--completion-every", options->completion_every, "messages that one completion stands for (perftest: 100, or the depth if that is less)")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
   command->add_flag("--bidirectional", options->bidirectional, "the same the other way at once; bandwidths are sums");
   command->add_option("--flows", options->flows, "file of transfers that run together (docs/output.md)");
   command->footer(

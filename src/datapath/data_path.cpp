@@ -181,10 +181,11 @@ class Planner {
       copy_out();
       plan_.to_numa = plan_.from_numa;  // one buffer
       copy_in();
-    } else if (t.path == PathKind::nvlink) {
+    } else if (t.path == PathKind::nvlink || (t.path == PathKind::load_store && nvlink_count(graph_, t.from, t.to) > 0)) {
+      const Mover mover = t.path == PathKind::nvlink ? Mover::copy_engine : Mover::gpu_thread;
       const bool read = t.operation == Operation::read;
       const Route route = *graph_.nvlink_route(graph_.device(t.from), graph_.device(t.to));
-      plan_.stages.push_back({Mover::copy_engine, graph_.device(read ? t.to : t.from), graph_.device(t.from), graph_.device(t.to), t.size, read, route,
+      plan_.stages.push_back({mover, graph_.device(read ? t.to : t.from), graph_.device(t.from), graph_.device(t.to), t.size, read, route,
                               read ? reversed(route) : Route{}, false});
     } else {
       const Mover mover = t.path == PathKind::load_store ? Mover::gpu_thread : Mover::copy_engine;

@@ -47,6 +47,8 @@ struct CpuModel {
   std::optional<Parameter<Bandwidth>> p2p_write_bandwidth;
   std::optional<Parameter<Bandwidth>> p2p_remote_read_bandwidth;
   std::optional<Parameter<Bandwidth>> p2p_remote_write_bandwidth;
+  std::optional<Parameter<Bytes>> p2p_remote_write_window;
+  std::optional<Parameter<Bandwidth>> p2p_fan_out_write_bandwidth;
   Parameter<Duration> p2p_latency;
   Parameter<std::int64_t> socket_links;
   std::optional<Parameter<Bandwidth>> socket_link_bandwidth;

@@ -41,6 +41,8 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.optional("p2p_write_bandwidth", model.p2p_write_bandwidth);
   visit.optional("p2p_remote_read_bandwidth", model.p2p_remote_read_bandwidth);
   visit.optional("p2p_remote_write_bandwidth", model.p2p_remote_write_bandwidth);
+  visit.optional("p2p_remote_write_window", model.p2p_remote_write_window);
+  visit.optional("p2p_fan_out_write_bandwidth", model.p2p_fan_out_write_bandwidth);
   visit.required("p2p_latency", model.p2p_latency);
   visit.required("socket_links", model.socket_links);
   visit.optional("socket_link_bandwidth", model.socket_link_bandwidth);
