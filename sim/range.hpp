@@ -29,8 +29,8 @@ Range range_of(const ModelLibrary& models, const Topology& topology, const std::
 
 /// An estimate that states no range may be off by so much.
 inline constexpr double estimate_spread = 0.2;
-/// What is left where all parameters are known: arbitration, DLLPs, timers; taken from calibration records whose parameters come from
-/// specifications alone.
-inline constexpr double model_spread = 0.04;
+/// What is left where all parameters are known: arbitration, flow control, timers, what the source does not tell. For four in five of the
+/// calibration cases to lie in their range it must be 8 %; figures that nothing was fitted to are taken to be twice as far off.
+inline constexpr double model_spread = 0.15;
 
 }  // namespace gdr::sim
