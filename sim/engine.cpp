@@ -26,6 +26,7 @@ struct StageState {
   std::uint64_t arrived = 0;  // at the next stage
   StageTimes times;
   bool busy = false;
+  double taken_s = 0;  // when it took the granule that it works on
   std::vector<Fluid::Link> links;
   std::vector<Fluid::Link> request_links;
 };
@@ -209,6 +210,7 @@ void Engine::Impl::advance(std::size_t f, std::size_t stage) {
     const std::uint64_t bytes = next_granule(flow, stage);
     if (bytes == 0 || !window_open(flow, stage, bytes)) return;
     state.busy = true;
+    state.taken_s = now();
     if (state.started == 0) state.times.begin = Duration{now()} - flow.spec->start;
     state.started += bytes;
     ++outcome.transfers;
@@ -248,6 +250,7 @@ void Engine::Impl::on_done(std::uint64_t token) {
 void Engine::Impl::sent(std::size_t f, std::size_t stage, std::uint64_t bytes) {
   FlowState& flow = flows[f];
   flow.stages[stage].busy = false;
+  if (scenario->record) outcome.spans.push_back({f, stage, Bytes{bytes}, Duration{flow.stages[stage].taken_s}, Duration{now()}});
   after(flow.spec->stages[stage].latency, [this, f, stage, bytes] { arrive(f, stage, bytes); });
   advance(f, stage);
 }

@@ -20,6 +20,7 @@ std::string fingerprint(const Scenario& scenario) {
     key.append(bytes, sizeof value);
   };
   put(scenario.extrapolate);
+  put(scenario.record);
   put(scenario.resources.size());
   for (const Resource& resource : scenario.resources) put(resource.units_per_second);
   for (const FlowSpec& flow : scenario.flows) {

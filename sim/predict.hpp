@@ -29,8 +29,8 @@ class Simulator {
 struct Options {
   int depth = 128;
   int queue_pairs = 1;
-  int completion_every = 1;    ///< messages that one completion stands for (perftest's --cq-mod)
   bool bidirectional = false;  ///< the same transfer the other way at the same time; bandwidths are then sums
+  int completion_every = 1;    ///< messages that one completion stands for (perftest's --cq-mod)
 };
 
 /// What is predicted for one transfer.
@@ -76,6 +76,19 @@ struct Explanation {
   Prediction prediction;
   std::vector<StageReport> stages;
 };
+
+/// When each granule of one message was in each stage, and what it used there.
+struct Timeline {
+  struct Step {
+    std::string name;
+    std::vector<std::string> resources;  ///< links, engines, memory that the stage works on
+  };
+  std::vector<Step> steps;
+  std::vector<Span> spans;  ///< Span::stage counts steps
+};
+/// Throws InputError when the message has more than `most_spans` granules.
+Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer);
+inline constexpr std::size_t most_spans = 200'000;
 
 Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
 

@@ -105,6 +105,7 @@ void read_file(const std::string& file, const std::string& topologies, Published
   shared.base.source = object.required("source").string();
   shared.base.platform = object.required("platform").name();
   if (const auto n = object.optional("note")) (void)n->string();
+  if (const auto n = object.optional("source_mark")) shared.base.source_mark = n->string();
   if (const auto n = object.optional("topology")) shared.base.topology = topologies + "/" + n->string() + ".json";
   if (const auto n = object.optional("set")) shared.base.settings = read_settings(*n);
   for (const json::Node& node : object.required("cases").array()) all.cases.push_back(read_case(node, shared));

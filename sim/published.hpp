@@ -31,6 +31,7 @@ struct PublishedCase {
   std::string source;    ///< title and address
   std::string where;     ///< place in the source
   std::string platform;  ///< the machine's name in the file: records of one platform share it
+  std::string source_mark;   ///< words by which model files name this source; may be empty
   bool calibration = false;  ///< the figure was used to set a parameter
   std::string topology;  ///< path of the file
   std::vector<Setting> settings;

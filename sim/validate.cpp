@@ -77,7 +77,7 @@ double predict_case(Simulator& simulator, const ModelLibrary& models, const Publ
                     std::string* bottleneck) {
   const Parts parts(graph, models);
   const std::vector<Transfer> transfers = transfers_of(topology, published);
-  const Options options{published.depth, published.queue_pairs, published.completion_every, published.bidirectional};
+  const Options options{published.depth, published.queue_pairs, published.bidirectional, published.completion_every};
   if (published.metric == Metric::latency || published.metric == Metric::completion || published.metric == Metric::round_trip) {
     const MessageTimes times = predict_message(simulator, parts, transfers.front());
     if (published.metric == Metric::completion) return times.completion.us();

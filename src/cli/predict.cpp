@@ -74,7 +74,7 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
         results.skipped.push_back({transfer.path, answer.reason, true});
         continue;
       }
-      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.completion_every, options.bidirectional}));
+      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional, options.completion_every}));
     } catch (const InputError& error) {
       // A path that was asked for by name must exist; of "all", those that do are shown.
       if (options.path != "all") throw;
@@ -243,7 +243,7 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
   auto flows = read_flows(graph.topology(), options.flows);
   check_flows(parts, options.flows, flows);
   sim::Simulator simulator;
-  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, options.completion_every, false});
+  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, false, options.completion_every});
   if (options.format == "csv") {
     write_file("-", to_csv(graph, predictions));
   } else if (options.format == "text") {

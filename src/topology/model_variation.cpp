@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -106,6 +107,17 @@ std::vector<UncertainParameter> uncertain_parameters(const ModelLibrary& models,
                      }});
   });
   return list;
+}
+
+std::vector<std::string> parameters_resting_on(const ModelLibrary& models, const std::string& kind, const std::string& model, const std::string& text) {
+  std::vector<std::string> names;
+  with_model(models, kind, model, [&](const auto& found) {
+    auto copy = found;
+    visit_parameters(copy, EachParameter{[&](const char* name, const auto& parameter) {
+                       if (parameter.basis.find(text) != std::string::npos) names.emplace_back(name);
+                     }});
+  });
+  return names;
 }
 
 ModelLibrary varied(const ModelLibrary& models, const UncertainParameter& uncertain, Bound bound) {

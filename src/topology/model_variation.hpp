@@ -20,6 +20,9 @@ struct UncertainParameter {
 /// has a source is exact where the file gives no bound.
 std::vector<UncertainParameter> uncertain_parameters(const ModelLibrary& models, const std::string& kind, const std::string& model, double estimate_spread);
 
+/// Names of the parameters whose source or estimate has `text` in it.
+std::vector<std::string> parameters_resting_on(const ModelLibrary& models, const std::string& kind, const std::string& model, const std::string& text);
+
 enum class Bound { low, high };
 
 /// The library with the parameter at one end of its range.
