@@ -41,7 +41,12 @@ std::string tree_svg(const TreeLayout& layout, const Ends& hops) {
   const auto used = [&](const std::string& a, const std::string& b) { return hops.contains({a, b}) || hops.contains({b, a}); };
   std::string svg = fmt::format("<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\">\n", layout.width, layout.height);
   const auto line = [&](const TreeLayout::Box& a, const TreeLayout::Box& b, const char* style) {
-    svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", a.x, a.y, b.x, b.y, style);
+    // Lines to the network go down first, those between sockets above what stands between them.
+    const double level = a.kind == "fabric" ? a.y : a.kind == "cpu" && b.kind == "cpu" ? a.y - box_height : 0;
+    if (level > 0)
+      svg += fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}V{:.1f}\" fill=\"none\" class=\"{}\"/>\n", b.x, b.y, level, a.x, a.y, style);
+    else
+      svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", a.x, a.y, b.x, b.y, style);
   };
   for (const TreeLayout::Box& box : layout.boxes)
     for (const std::string& other : box.joined)
@@ -72,7 +77,7 @@ double end_of(const std::vector<TracedPath>& traced) {
 /// The steps of a path on the axis that all paths share. Pieces that touch are drawn as one bar.
 std::string time_svg(const TracedPath& path, double end) {
   constexpr double left = 250;
-  constexpr double right = 940;
+  constexpr double right = 915;
   constexpr double row = 20;
   const double height = static_cast<double>(path.timeline.steps.size()) * row + 26;
   std::string svg = fmt::format("<svg viewBox=\"0 0 960 {0:.0f}\" width=\"960\" height=\"{0:.0f}\" role=\"img\">\n", height);

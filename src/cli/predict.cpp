@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/predict_range.hpp"
 #include "cli/transfer_options.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -23,6 +24,7 @@ struct PredictOptions : TransferOptions {
   int queue_pairs = 1;
   int completion_every = 1;
   bool bidirectional = false;
+  bool range = false;
   std::string flows;
 };
 
@@ -35,6 +37,7 @@ struct Skipped {
 
 struct Results {
   std::vector<sim::Prediction> predictions;
+  std::vector<PredictionRange> ranges;  ///< one a prediction, when asked for
   std::map<PathKind, PathVerdict> verdicts;
   std::vector<Skipped> skipped;
 };
@@ -74,7 +77,9 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
         results.skipped.push_back({transfer.path, answer.reason, true});
         continue;
       }
-      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional, options.completion_every}));
+      const sim::Options how{options.depth, options.queue_pairs, options.bidirectional, options.completion_every};
+      results.predictions.push_back(sim::predict(simulator, parts, transfer, how));
+      if (options.range) results.ranges.push_back(range_of(simulator, parts, transfer, how));
     } catch (const InputError& error) {
       // A path that was asked for by name must exist; of "all", those that do are shown.
       if (options.path != "all") throw;
@@ -136,6 +141,7 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
     text += table(rows);
     i = end;
   }
+  if (!results.ranges.empty()) text += ranges_to_text(results.predictions, results.ranges);
   for (const Skipped& skipped : results.skipped)
     text += "\n" + wrapped(fmt::format("{}: not possible: {}", to_string(skipped.path), skipped.reason), 2) + "\n";
   return text + legend;
@@ -146,6 +152,7 @@ std::string to_json_text(const Graph& graph, const Results& results, const Predi
   for (const sim::Prediction& prediction : results.predictions) {
     list.push_back(prediction_to_json(graph, prediction));
     list.back().set("verdict", to_string(results.verdicts.at(prediction.transfer.path).answer));
+    if (!results.ranges.empty()) put_range(list.back(), results.ranges[list.size() - 1]);
   }
   json::Array skipped;
   for (const Skipped& skip : results.skipped) skipped.emplace_back(json::Object{{"path", to_string(skip.path)}, {"reason", skip.reason}});
@@ -299,6 +306,7 @@ void add_predict(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   command->add_flag("--bidirectional", options->bidirectional, "the same the other way at once; bandwidths are sums");
+  command->add_flag("--range", options->range, "say how far each figure may be off, and which estimates it rests on most (text, json; seconds)");
   command->add_option("--flows", options->flows, "file of transfers that run together (docs/output.md)");
   command->footer(
       "Examples:\n"
@@ -311,7 +319,7 @@ void add_predict(CLI::App& app, Context& context) {
   command->callback([options, command, &context] {
     // Every flow of a file says these for itself; silence would look like obedience.
     if (!options->flows.empty())
-      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional"})
+      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional", "--initiator", "--window", "--range"})
         if (command->get_option(name)->count() > 0) throw InputError(fmt::format("{} and --flows exclude each other: the file says it for each flow", name));
     context.exit_code = run(*options, *context.models);
   });

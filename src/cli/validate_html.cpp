@@ -29,14 +29,17 @@ double y_of(double ratio) {
 
 /// One column a case, category by category: predicted over measured as a dot, the range as a line.
 std::string chart(const std::map<std::string, Results>& categories, std::size_t count) {
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">\n", chart_width, chart_height);
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">\n", chart_width, chart_height + 44);
   for (const double ratio : {0.5, 0.7, 0.9, 1.0, 1.1, 1.3, 2.0})
     svg += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/><text x=\"{}\" y=\"{:.1f}\" class=\"axis\">{:g}</text>\n", margin,
                        chart_width - 8, y_of(ratio), y_of(ratio), ratio == 1 ? "one" : "grid", margin - 34, y_of(ratio) + 4, ratio);
   const double step = (chart_width - margin - 16) / static_cast<double>(std::max<std::size_t>(1, count));
   double x = margin + 8;
+  double label = 0;
   for (const auto& [name, results] : categories) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" class=\"axis\" transform=\"rotate(-30 {:.1f} {})\">{}</text>\n", x, chart_height - 8, x, chart_height - 8,
+    // Names of small categories would lie on each other.
+    label = std::max(x, label + 16);
+    svg += fmt::format("<text x=\"{0:.1f}\" y=\"{1}\" class=\"axis\" text-anchor=\"end\" transform=\"rotate(-50 {0:.1f} {1})\">{2}</text>\n", label + 4, chart_height - 40,
                        html_escaped(name));
     for (const sim::CaseResult* r : results) {
       const double measured = r->published->measured;
