@@ -13,6 +13,8 @@ constexpr Bytes default_chunk{512U << 10U};
 constexpr int default_chunks = 8;
 // Messaging libraries and the CUDA driver fill one buffer while the other is emptied.
 constexpr int double_buffer = 2;
+// cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly (max_device_pinned_mem_size is of that order).
+constexpr int storage_buffers = 256;
 
 /// Builds one flow.
 class FlowBuilder {
@@ -21,6 +23,8 @@ class FlowBuilder {
       : all_(all), parts_(*all.parts_), graph_(parts_.graph()), plan_(plan), drive_(drive), size_(plan.transfer.size) {
     const bool one_host = plan.transfer.from.host == plan.transfer.to.host;
     if (plan.transfer.operation == Operation::send || one_host) chunks_ = double_buffer;
+    for (const Stage& stage : plan.stages)
+      if (stage.mover == Mover::device_dma) chunks_ = storage_buffers;
     const auto& staging = graph_.topology().staging;
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "topology/model_library.hpp"
-#include "topology/topology.hpp"
+#include "sim/parts.hpp"
 
 namespace gdr::sim {
 
@@ -22,10 +23,17 @@ struct Range {
   std::vector<Contribution> contributions;  ///< those that move it by 0.5 % or more, largest first
 };
 
-/// `predict` gives the number for a library; `topology` says which models are in it. Each parameter of these models goes to its low and
-/// its high while the others stay; the deviations add up as the root of the sum of their squares (in the logarithm), since the
-/// parameters are independent, together with the model's own error.
-Range range_of(const ModelLibrary& models, const Topology& topology, const std::function<double(const ModelLibrary&)>& predict);
+/// A model by kind and name.
+using ModelName = std::pair<std::string, std::string>;
+
+/// The models of everything that a plan's stages touch, its hosts' CPUs and the fabric included.
+std::set<ModelName> models_of(const Parts& parts, const TransferPlan& plan);
+
+/// `predict` gives one or more numbers for a library. Each uncertain parameter of `used` goes to its low and its high while the others stay;
+/// the deviations add up as the root of the sum of their squares (in the logarithm), since the parameters are independent, together
+/// with the model's own error. A range a number.
+std::vector<Range> range_of(const ModelLibrary& models, const std::set<ModelName>& used,
+                            const std::function<std::vector<double>(const ModelLibrary&)>& predict);
 
 /// An estimate that states no range may be off by so much.
 inline constexpr double estimate_spread = 0.2;

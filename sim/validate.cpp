@@ -33,6 +33,13 @@ std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase
   return transfers;
 }
 
+std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models, const PublishedCase& published) {
+  const Parts parts(graph, models);
+  std::set<ModelName> used;
+  for (const Transfer& transfer : transfers_of(graph.topology(), published)) used.merge(models_of(parts, plan_transfer(graph, models, transfer)));
+  return used;
+}
+
 /// Topologies are read once for all cases that share file and settings.
 class Topologies {
  public:
@@ -109,7 +116,9 @@ std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& 
       result.published = &published;
       result.predicted = predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
       if (!ranges) continue;
-      const Range range = range_of(models, read.topology, [&](const ModelLibrary& other) { return predict_case(simulator, other, published, read.topology, read.graph); });
+      const Range range = range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
+                            return std::vector<double>{predict_case(simulator, other, published, read.topology, read.graph)};
+                          }).front();
       result.low = range.low;
       result.high = range.high;
       for (const Range::Contribution& part : range.contributions)

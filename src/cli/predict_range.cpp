@@ -25,10 +25,19 @@ json::Value to_json(const sim::Range& range) { return json::Array{rounded(range.
 }  // namespace
 
 PredictionRange range_of(sim::Simulator& simulator, const sim::Parts& parts, const Transfer& transfer, const sim::Options& options) {
-  const Topology& topology = parts.graph().topology();
-  const auto predict = [&](const ModelLibrary& models) { return sim::predict(simulator, sim::Parts(parts.graph(), models), transfer, options); };
-  return {sim::range_of(parts.models(), topology, [&](const ModelLibrary& models) { return predict(models).latency.us(); }),
-          sim::range_of(parts.models(), topology, [&](const ModelLibrary& models) { return predict(models).bandwidth.gigabytes_per_second(); })};
+  const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+  auto ranges = sim::range_of(parts.models(), sim::models_of(parts, plan), [&](const ModelLibrary& models) {
+    const sim::Prediction p = sim::predict(simulator, sim::Parts(parts.graph(), models), transfer, options);
+    return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
+  });
+  PredictionRange range{std::move(ranges[0]), std::move(ranges[1])};
+  // No error of the model lifts a rate above what the ports signal.
+  for (const auto& nic : {plan.from_nic, plan.to_nic}) {
+    if (!nic) continue;
+    const Bandwidth port = get(parts.graph().topology(), *nic).port_rate.value_or(parts.nic(parts.graph().device(*nic)).port_rate.value);
+    range.bandwidth.high = std::min(range.bandwidth.high, port.gigabytes_per_second() * (options.bidirectional ? 2 : 1));
+  }
+  return range;
 }
 
 std::string ranges_to_text(const std::vector<sim::Prediction>& predictions, const std::vector<PredictionRange>& ranges) {
@@ -43,7 +52,7 @@ std::string ranges_to_text(const std::vector<sim::Prediction>& predictions, cons
     if (i + 1 < predictions.size() && predictions[i + 1].transfer.path == predictions[i].transfer.path) continue;
     std::string list;
     for (const sim::Range::Contribution* part : estimates_of(ranges[i].bandwidth))
-      list += wrapped(fmt::format("  {}: {} to {} GB/s", part->parameter, short_number(part->low), short_number(part->high)), 4) + "\n";
+      list += "    " + wrapped(fmt::format("{}: {} to {} GB/s", part->parameter, short_number(part->low), short_number(part->high)), 6, 74) + "\n";
     if (!list.empty()) text += fmt::format("  estimates that move {} of {} most:\n{}", to_string(predictions[i].transfer.path), to_string(predictions[i].transfer.size), list);
   }
   return text;
