@@ -58,6 +58,8 @@ std::string fingerprint(const Scenario& scenario) {
 // The engine's work grows with flows times granules; beside many others, a flow's own first and last packet do not show.
 constexpr std::size_t many_flows = 16;
 constexpr std::uint64_t granules_of_many = 256;
+// Of a stream only the rate counts, and finer pieces than these change it by less than a part in this.
+constexpr std::uint64_t granules_of_stream = 512;
 
 struct Candidate {
   double use = 0;
@@ -202,7 +204,7 @@ MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Tra
 
 StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options) {
   ScenarioBuilder builder(parts);
-  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, transfers.size() > many_flows ? granules_of_many : 0};
+  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, transfers.size() > many_flows ? granules_of_many : granules_of_stream};
   for (const Transfer& transfer : transfers) {
     const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
     builder.add(plan, drive);
