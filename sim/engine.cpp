@@ -50,13 +50,18 @@ struct FlowState {
   FlowOutcome outcome;
 };
 
-/// Bytes that may be under way in the whole flow. When it is what holds the flow back it sets the period of the arrivals; one that is
-/// larger than a hundred granules never does, since the loops it spans last microseconds.
+/// Bytes that may be under way in the whole flow: when they hold the flow back they set the period of the arrivals.
 std::uint64_t window_over_all(const FlowSpec& spec) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const WindowSpec& window : spec.windows)
     if (window.first == 0 && window.last >= spec.completion_stage) least = std::min(least, window.limit.count);
   return least;
+}
+
+/// What a rate is taken over, so that it can be seen to be steady. A window of more than a thousand granules is as good as none.
+std::uint64_t period_of(const FlowSpec& spec, std::uint64_t unit) {
+  const std::uint64_t window = window_over_all(spec);
+  return window <= unit * 1024 ? window : unit * 128;
 }
 
 /// A granule on its way through a stage; the token of its transfers is its place in the table.
@@ -147,7 +152,7 @@ void Engine::Impl::prepare(const Scenario& given) {
     flow.unit = 1;
     for (const StageSpec& stage : spec.stages)
       if (!stage.whole_message) flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
-    flow.rate = SteadyRate(std::max(flow.unit * 8, std::min(window_over_all(spec), flow.unit * 128)), steady_tolerance);
+    flow.rate = SteadyRate(std::max(flow.unit * 8, period_of(spec, flow.unit)), steady_tolerance);
     if (spec.messages > 1) flow.unit = spec.message.count;  // a skip must not move the ends of messages
     while (spec.messages == 1 && flow.front + 1 < spec.stages.size() && spec.stages[flow.front].whole_message) ++flow.front;
     for (const StageSpec& stage : spec.stages) {
