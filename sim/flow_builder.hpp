@@ -29,7 +29,7 @@ class FlowBuilder {
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;
     buffer_ = chunk_;
-    chunk_ = staged() || tcp() ? std::min(chunk_, size_) : size_;
+    chunk_ = staged() || tcp() || plan.transfer.pageable ? std::min(chunk_, size_) : size_;
     if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
 
@@ -62,6 +62,7 @@ class FlowBuilder {
   void add_post();
   void post_after_copy();
   void add_cpu_copy(const Stage& stage);
+  void add_pageable_copy(const Stage& stage);
   void add_nic_read(const Stage& stage);
   void add_wire(const Stage& stage);
   void add_nic_write(const Stage& stage, bool last);

@@ -61,6 +61,10 @@ void read_transfer(json::ObjectReader& object, PublishedCase& published) {
   if (const auto n = object.optional("memory")) transfer.memory = static_cast<MemoryKind>(n->choice(memory_names));
   if (transfer.path == PathKind::rdma) transfer.memory = MemoryKind::host;
   if (const auto n = object.optional("initiator")) transfer.initiator = parsed(*n, [](const std::string& text) { return parse_initiator(text); });
+  static constexpr std::array<std::string_view, 2> requests{"fetch", "push"};
+  if (const auto n = object.optional("work_request")) transfer.push_request = n->choice(requests) == 1;
+  if (const auto n = object.optional("inline")) transfer.inlined = n->boolean();
+  if (const auto n = object.optional("pageable")) transfer.pageable = n->boolean();
   if (const auto n = object.optional("window")) transfer.window = n->bytes();
   if (const auto n = object.optional("depth")) published.depth = static_cast<int>(n->integer(1, 1 << 16));
   if (const auto n = object.optional("queue_pairs")) published.queue_pairs = static_cast<int>(n->integer(1, 4096));

@@ -319,7 +319,7 @@ void add_predict(CLI::App& app, Context& context) {
   command->callback([options, command, &context] {
     // Every flow of a file says these for itself; silence would look like obedience.
     if (!options->flows.empty())
-      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional", "--initiator", "--window", "--range"})
+      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional", "--initiator", "--work-request", "--inline", "--pageable", "--window", "--range"})
         if (command->get_option(name)->count() > 0) throw InputError(fmt::format("{} and --flows exclude each other: the file says it for each flow", name));
     context.exit_code = run(*options, *context.models);
   });

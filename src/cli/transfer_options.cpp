@@ -26,6 +26,10 @@ void add_transfer_options(CLI::App& command, TransferOptions& options, const std
   command.add_option("--initiator", options.initiator, "who posts (gdr): cpu, gpu (IBGDA, GPUNetIO) or proxy (GPU asks a CPU thread)")
       ->check(CLI::IsMember({"cpu", "gpu", "proxy"}))
       ->capture_default_str();
+  command.add_option("--work-request", options.work_request, "push (with the doorbell: BlueFlame) or fetch (the NIC reads it); default: as the NIC can")
+      ->check(CLI::IsMember({"push", "fetch"}));
+  command.add_flag("--inline", options.inlined, "the CPU puts the payload into the work request (path rdma, small)");
+  command.add_flag("--pageable", options.pageable, "host memory is not page-locked (path copy)");
   command.add_option("--window", options.window, "spread the transfers over so much memory: cold caches, IOTLB misses (default: warm)");
   command.add_option("--format", options.format, "how to print")->check(CLI::IsMember(formats))->capture_default_str();
 }
@@ -67,6 +71,9 @@ std::vector<Transfer> transfers_of(const Graph& graph, const TransferOptions& op
   base.operation = of_option("--operation", options.operation, [&] { return parse_operation(options.operation); });
   base.memory = options.memory == "host" ? MemoryKind::host : MemoryKind::gpu;
   base.initiator = parse_initiator(options.initiator);
+  base.inlined = options.inlined;
+  base.pageable = options.pageable;
+  if (!options.work_request.empty()) base.push_request = options.work_request == "push";
   if (!options.window.empty()) base.window = of_option("--window", options.window, [&] { return parse_bytes(options.window); });
   if (!options.via.empty())
     for (const std::string& nic : split(options.via)) base.via.push_back(of_option("--via", options.via, [&] { return find_device(topology, nic); }));

@@ -146,8 +146,13 @@ class Planner {
     const VertexId device = graph_.device(t.from);
     const VertexId memory = graph_.memory(t.from.host, plan_.from_numa);
     const Mover mover = t.path == PathKind::copy ? Mover::copy_engine : t.path == PathKind::dma ? Mover::device_dma : Mover::gpu_thread;
-    if (t.host_end == HostEnd::from) add_read(mover, device, memory, device);
-    else add_write(mover, device, device, memory);
+    if (t.host_end == HostEnd::from) {
+      if (t.pageable) cpu_copy(t.from.host, plan_.from_numa);
+      add_read(mover, device, memory, device);
+    } else {
+      add_write(mover, device, device, memory);
+      if (t.pageable) cpu_copy(t.from.host, plan_.from_numa);
+    }
     return std::move(plan_);
   }
 
@@ -207,7 +212,8 @@ class Planner {
     const VertexId target = t.path == PathKind::gdr ? graph_.device(t.to) : graph_.memory(t.to.host, plan_.to_numa);
     const VertexId from_nic = graph_.device(*plan_.from_nic);
     const VertexId to_nic = graph_.device(*plan_.to_nic);
-    add_read(Mover::nic_read, from_nic, source, from_nic);
+    if (t.inlined) check_inline(*plan_.from_nic);
+    else add_read(Mover::nic_read, from_nic, source, from_nic);
     const auto wire = graph_.wire_route(from_nic, to_nic);
     if (!wire)
       throw InputError(fmt::format("{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": {{\"model\": \"infiniband\"}}",
@@ -231,6 +237,13 @@ class Planner {
     if (has.find(wanted) == std::string::npos)
       throw InputError(fmt::format("{} speaks {} and the fabric {} is {}; choose another fabric (--set fabric.model=...) or NIC (--via)",
                                    label(topology, nic), has, topology.fabric->model, wanted));
+  }
+
+  void check_inline(DeviceId nic) const {
+    const Device& device = get(graph_.topology(), nic);
+    const Bytes most = models_.nic(device.model.empty() ? "generic" : device.model).inline_threshold.value;
+    if (plan_.transfer.size > most)
+      throw InputError(fmt::format("{} takes at most {} inline, and {} are to go", label(graph_.topology(), nic), to_string(most), to_string(plan_.transfer.size)));
   }
 
   DeviceId choose_nic(DeviceId device) {
@@ -331,6 +344,9 @@ void check_ends(const Graph& graph, const Transfer& t) {
     throw InputError(fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
   if (t.initiator != Initiator::cpu && (within || t.path != PathKind::gdr))
     throw InputError(fmt::format("the initiator {} goes with the path gdr between hosts", to_string(t.initiator)));
+  if (t.inlined && (t.path != PathKind::rdma || t.operation == Operation::read))
+    throw InputError("only a write or send of host memory (path rdma) can be inline");
+  if (t.pageable && t.path != PathKind::copy) throw InputError("only the path copy has pageable memory");
   check_via(graph, t);
 }
 

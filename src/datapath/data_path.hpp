@@ -82,6 +82,9 @@ struct Transfer {
   HostEnd host_end = HostEnd::none;  ///< not none: `from` and `to` are the same device, and this end is host memory...
   std::optional<std::size_t> numa;   ///< ...of this NUMA node (index in the host); nullopt: the device's own. Also that of bounce buffers
   Initiator initiator = Initiator::cpu;
+  bool inlined = false;              ///< the CPU puts the payload into the work request (write or send of host memory)
+  std::optional<bool> push_request;  ///< the work request goes with the doorbell (BlueFlame), or the NIC fetches it; nullopt: as the NIC can
+  bool pageable = false;             ///< `copy`: host memory is not page-locked, so that a core copies through the driver's buffers
   std::optional<Bytes> window;       ///< the region of memory that the transfers are spread over; nullopt: small and warm in caches
 };
 

@@ -153,6 +153,35 @@ TEST(DevicePaths, AProxyCostsMoreThanTheCpuAlone) {
   EXPECT_THROW((void)lab.run(transfer), InputError);
 }
 
+TEST(DevicePaths, InlineSavesTheFetchOfThePayload) {
+  const Lab lab("topologies/published/loom-h200-nvl.json");
+  Transfer transfer = lab.transfer("h0/nic0", "h1/nic0", PathKind::rdma, 8_B);
+  const Duration plain = lab.run(transfer).latency;
+  const auto plan = plan_transfer(lab.graph, models(), transfer);
+  const Duration fetch = lab.parts.round_trip(plan.stages.front());
+  transfer.push_request = false;
+  const Duration fetched = lab.run(transfer).latency;
+  expect_close("the request is read like the payload, ns", fetch.ns(), (fetched - plain).ns(), 0.01);
+  transfer.push_request.reset();
+  transfer.inlined = true;
+  expect_close("saved by inline, ns", fetch.ns(), (plain - lab.run(transfer).latency).ns(), 0.02);
+  transfer.size = 4_KiB;
+  EXPECT_THROW((void)lab.run(transfer), InputError);
+}
+
+TEST(DevicePaths, PageableCopiesAreACoresWork) {
+  const Lab lab("topologies/servers/dgx-a100.json");
+  for (const bool to_gpu : {true, false}) {
+    Transfer transfer = between(lab, to_gpu ? "h0/numa0" : "h0/gpu0", to_gpu ? "h0/gpu0" : "h0/numa0", PathKind::copy, 64_MiB);
+    const Prediction pinned = lab.run(transfer);
+    transfer.pageable = true;
+    const Prediction pageable = lab.run(transfer);
+    EXPECT_EQ(pageable.host_memory_bytes_per_byte, pinned.host_memory_bytes_per_byte + 2);
+    EXPECT_LE(pageable.bandwidth, models().cpu("epyc-rome").copy_bandwidth_per_core.value);
+    EXPECT_LT(pageable.bandwidth, pinned.bandwidth * 0.7);
+  }
+}
+
 TEST(DevicePaths, EndsInHostMemory) {
   const Lab lab(bench_file);
   EXPECT_THROW(between(lab, "h0/numa0", "h0/numa1", PathKind::dma, 64_B), InputError);
