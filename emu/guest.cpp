@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <system_error>
 
 #include "common/error.hpp"
@@ -32,6 +33,8 @@ std::string Guest::last_words() {
   if (const auto panic = console.find("Kernel panic"); panic != std::string::npos)
     return fmt::format("the guest's kernel gave up: {}",
                        printable(console.substr(panic, console.find_first_of("\r\n", panic) - panic), 200));
+  if (qemu_->exit_code() == 128 + SIGBUS && !plan_.gpu_folder.empty())
+    return fmt::format("QEMU was killed by SIGBUS: {}, where the memory of its GPUs is, is full", plan_.gpu_folder);
   constexpr std::size_t shown = 600;
   std::string end = console + read_file(plan_.console_file + ".qemu");
   if (end.size() > shown) end.erase(0, end.size() - shown);

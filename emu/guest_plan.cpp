@@ -131,6 +131,7 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   plan.console_file = fmt::format("{}/{}.console", run.files, host.name);
   plan.settings = settings(topology, index, run, tree);
   plan.note = cut_note(host, gpus);
+  if (!gpus.empty()) plan.gpu_folder = run.gpu_files;
 
   std::vector<std::string>& arguments = plan.qemu;
   arguments = {"qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"};

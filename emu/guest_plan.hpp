@@ -35,6 +35,7 @@ struct GuestPlan {
   std::string settings_file;      ///< what QEMU hands to the guest's init
   std::string settings;           ///< its content: shell variables
   std::string console_file;       ///< what the guest's kernel says
+  std::string gpu_folder;         ///< where files behind GPU memory are; empty: the host has no GPU
   std::string note;               ///< what was cut to fit; may be empty
 };
 

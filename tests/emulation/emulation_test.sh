@@ -6,7 +6,7 @@ gdr=$1 source=$2 case=$3
 work=$(mktemp -d)
 at_end=()
 clean_up() {
-  for command in "${at_end[@]}"; do $command; done
+  for command in "${at_end[@]}"; do $command >/dev/null 2>&1; done
   rm -rf "$work"
 }
 trap clean_up EXIT

@@ -8,11 +8,8 @@ emulate 0 "$two" --pcap disk/capture.pcap --on h0 'ib_write_bw -d rxe0 -x 1 -n 2
   --on h1 'sleep 3; ib_write_bw -d rxe0 -x 1 -n 20 $GDR_PEER_h0_NIC_0'
 said '^gdr: the capture ends early: .*No space left on device'
 rm -f disk/*
-emulate 125 "$small" --gpu-files disk -- sh -c 'dd if=/dev/zero of=/dev/gdr-gpu0 bs=1M count=2 2>/dev/null; python3 - <<END
-import mmap, os
-memory = mmap.mmap(os.open("/dev/gdr-gpu0", os.O_RDWR), 1 << 20)
-memory[:] = bytes(1 << 20)
-END'
+compile fill_gpu
+emulate 125 "$small" --gpu-files disk -- ./fill_gpu
 said 'disk, where the memory of its GPUs is, is full'
 rm -f disk/*
 kept 2 "$small" --pcap /dev/full -- true
