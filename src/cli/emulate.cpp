@@ -103,23 +103,25 @@ void add_command_options(CLI::App& command, const Options& options, const char* 
 }
 
 void add_kept(CLI::App& emulate, Context& context, const Options& options) {
-  const auto finish = [&context](CLI::App* command, std::function<int()> run) {
+  const auto finish = [&context](CLI::App* command, const char* example, std::function<int()> run) {
+    command->footer(std::string("Example:\n  ") + example);
     command->callback([run = std::move(run), &context] { context.exit_code = interruptible(run); });
   };
   CLI::App* up = emulate.add_subcommand("up", "Start guests that stay, under a name");
   up->add_option("name", options->name, "name for them")->required();
   up->add_option("topology", options->topology, "topology file")->required();
   up->add_option("--timeout", options->timeout, "give up when they are not up after this time (exit code 124)")->capture_default_str();
+  up->add_flag("--replace", options->replace, "end guests of that name first");
   add_guest_options(*up, options);
-  finish(up, [options, &context] { return emulate_up(*options, *context.models); });
+  finish(up, "gdr emulate up test topologies/clusters/two-dgx-a100.json", [options, &context] { return emulate_up(*options, *context.models); });
   CLI::App* in = emulate.add_subcommand("in", "Run a command in guests that are up");
   in->add_option("name", options->name, "their name")->required();
   add_command_options(*in, options, "stop the command, not the guests, after this time (exit code 124)");
-  finish(in, [options] { return emulate_in(*options); });
+  finish(in, "gdr emulate in test -- ibv_devices", [options] { return emulate_in(*options); });
   CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");
   down->add_option("name", options->name, "their name")->required();
-  finish(down, [options] { return emulate_down(*options); });
-  finish(emulate.add_subcommand("list", "Guests that are up: name, process, hosts, topology, its file"), [] { return emulate_list(); });
+  finish(down, "gdr emulate down test", [options] { return emulate_down(*options); });
+  finish(emulate.add_subcommand("list", "Guests that are up: name, process, hosts, topology, its file"), "gdr emulate list", [] { return emulate_list(); });
 }
 
 }  // namespace
@@ -139,7 +141,7 @@ void add_emulate(CLI::App& app, Context& context) {
   command->footer(
       "Examples:\n"
       "  gdr emulate topologies/clusters/two-dgx-a100.json -- ibv_devices\n"
-      "  gdr emulate two.json --on h0 ib_write_bw --on h1 'sleep 3; ib_write_bw $GDR_PEER_h0_NIC_0'\n"
+      "  gdr emulate two.json --on h0 ./server --on h1 './client $GDR_PEER_h0_NIC_0'\n"
       "\n"
       "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout,\n"
       "125 a guest failed, 128 + N signal N.");

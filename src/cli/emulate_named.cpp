@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -129,6 +130,10 @@ int emulate_up(const EmulateOptions& options, const ModelLibrary& models) {
   Handover handover{files_of(options), {}, {}, {}};
   EmulationInput input(options, models);
   parse_duration(options.timeout);
+  if (options.replace && emu::in_use(handover.files)) {
+    emu::Signals signals;
+    say(emu::take_down(handover.files, options.name, signals));
+  }
   auto lock = emu::take_name(handover.files);
   if (!lock) throw InputError(fmt::format("{} is in use; gdr emulate down {} ends it", options.name, options.name));
   FilesRemover remover(handover.files);

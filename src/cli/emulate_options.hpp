@@ -31,6 +31,7 @@ struct EmulateOptions {
   std::vector<std::string> faults;
   std::string pcap;
   std::string counters;
+  bool replace = false;
   bool traffic = false;
   bool dry_run = false;
   bool probe = false;
