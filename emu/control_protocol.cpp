@@ -37,7 +37,8 @@ std::optional<GuestMessage> parse_guest_message(std::string_view line) {
 }
 
 std::string run_message(const std::string& command, const std::string& folder) {
-  return fmt::format("run {}\n", base64(fmt::format("cd {} || exit 125\n{}", shell_word(folder.empty() ? "/" : folder), command)));
+  return fmt::format("run {}\n",
+                     base64(fmt::format("cd {} || exit 125\n{}", shell_word(folder.empty() ? "/" : folder), command)));
 }
 
 std::string stop_message() { return "stop\n"; }

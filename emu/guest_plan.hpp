@@ -39,8 +39,8 @@ struct GuestPlan {
   std::string note;               ///< what was cut to fit; may be empty
 };
 
-/// Plain data from plain data; nothing is started or written. Throws InputError when QEMU cannot hold the host, or one network all
-/// hosts.
+/// Plain data from plain data; nothing is started or written. Throws InputError when QEMU cannot hold the host, or one network
+/// all hosts.
 GuestPlan plan_guest(const Topology& topology, std::size_t host, const RunPlan& run, const ModelLibrary& models);
 
 }  // namespace gdr::emu

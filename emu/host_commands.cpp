@@ -13,7 +13,8 @@ namespace gdr::emu {
 
 std::vector<std::optional<std::string>> commands_of(const HostCommands& commands, const std::vector<std::string>& hosts) {
   if (commands.command.empty() && commands.on.empty())
-    throw InputError("COMMAND is missing: write it behind --, as in -- ibv_devices, or give each host its own with --on HOST COMMAND");
+    throw InputError(
+        "COMMAND is missing: write it behind --, as in -- ibv_devices, or give each host its own with --on HOST COMMAND");
   std::vector<std::optional<std::string>> result(hosts.size());
   for (const auto& [host, line] : commands.on) {
     const auto found = std::find(hosts.begin(), hosts.end(), host);

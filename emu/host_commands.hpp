@@ -9,7 +9,7 @@ namespace gdr::emu {
 
 /// What hosts are to run, as the command line says it.
 struct HostCommands {
-  std::vector<std::string> command;                      ///< COMMAND ARGUMENT...: for hosts that `on` does not name; empty: none
+  std::vector<std::string> command;                     ///< COMMAND ARGUMENT...: for hosts that `on` does not name; empty: none
   std::vector<std::pair<std::string, std::string>> on;  ///< host and shell line
   bool operator==(const HostCommands&) const = default;
 };

@@ -40,7 +40,8 @@ std::string module_content(const std::string& path) {
   la_ssize_t got = -1;
   if (archive_read_open_filename(reader.get(), path.c_str(), block) == ARCHIVE_OK &&
       archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK)
-    while ((got = archive_read_data(reader.get(), buffer, sizeof buffer)) > 0) content.append(buffer, static_cast<std::size_t>(got));
+    while ((got = archive_read_data(reader.get(), buffer, sizeof buffer)) > 0)
+      content.append(buffer, static_cast<std::size_t>(got));
   if (got == 0) return content;
   const char* reason = archive_error_string(reader.get());
   throw InputError(fmt::format("{}: cannot unpack it: {}", path, reason != nullptr ? reason : "no reason given"));
@@ -118,14 +119,16 @@ std::vector<std::string> load_order(std::string_view modules_dep, const std::vec
       if (std::find(order.begin(), order.end(), *file) == order.end()) order.push_back(*file);
   }
   if (!missing.empty())
-    throw InputError(fmt::format("the guest's kernel has no module{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
+    throw InputError(
+        fmt::format("the guest's kernel has no module{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
   return order;
 }
 
 std::vector<std::string> guest_modules(const std::string& modules) {
   std::error_code error;
   const bool has_builtin = std::filesystem::exists(modules + "/modules.builtin", error);
-  return load_order(read_file(modules + "/modules.dep"), wanted_modules(), has_builtin ? read_file(modules + "/modules.builtin") : "");
+  return load_order(read_file(modules + "/modules.dep"), wanted_modules(),
+                    has_builtin ? read_file(modules + "/modules.builtin") : "");
 }
 
 void write_initramfs(const std::string& path, const InitramfsParts& parts) {

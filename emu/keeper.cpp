@@ -124,9 +124,8 @@ void Keeper::stop(Client& client) {
 }
 
 void Keeper::run_next() {
-  const auto next = std::find_if(clients_.begin(), clients_.end(), [](const Client& client) {
-    return client.request && !client.closing && !client.gone;
-  });
+  const auto next = std::find_if(clients_.begin(), clients_.end(),
+                                 [](const Client& client) { return client.request && !client.closing && !client.gone; });
   if (next == clients_.end()) return;
   active_ = &*next;
   session_->run(commands_of(next->request->commands, session_->hosts()), next->request->folder);

@@ -77,8 +77,8 @@ class Client {
         return say_(std::string(text));
       case message::running:
         if (result_.exit_code != exit_timeout) return;
-        result_.error = text.empty() ? deadline_.message({"COMMAND"}, "not started")
-                                     : deadline_.message({std::string(text)}, "not finished");
+        result_.error =
+            text.empty() ? deadline_.message({"COMMAND"}, "not started") : deadline_.message({std::string(text)}, "not finished");
         return;
       case message::counters:
         result_.counters += text;

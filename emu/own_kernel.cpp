@@ -35,8 +35,8 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules, 
   if (!fs::is_regular_file(image, error)) throw InputError(fmt::format("--kernel {}: there is no such file", image));
   const std::string folder = fs::weakly_canonical(modules, error);
   if (!fs::exists(folder + "/modules.dep", error))
-    throw InputError(
-        fmt::format("--modules {}: no modules.dep is there; give the kernel's lib/modules/RELEASE, on which depmod was run", modules));
+    throw InputError(fmt::format(
+        "--modules {}: no modules.dep is there; give the kernel's lib/modules/RELEASE, on which depmod was run", modules));
   const std::string release = fs::path(folder).filename();
   std::vector<std::string> files;
   try {
@@ -46,7 +46,8 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules, 
   }
   const std::string headers = folder + "/build";
   const bool has_headers = fs::exists(headers + "/Makefile", error);
-  if (!has_headers) say(fmt::format("{} is not there: guests have no /dev/gdr-gpuK, since the module for them cannot be built", headers));
+  if (!has_headers)
+    say(fmt::format("{} is not there: guests have no /dev/gdr-gpuK, since the module for them cannot be built", headers));
 
   const std::string cache = cache_folder();
   const UniqueFd held = lock_cache(cache, signals, say);

@@ -92,8 +92,8 @@ void Session::answer(const Barriers::Answers& answers) {
 }
 
 void Session::pass_on(std::size_t guest, bool at_end) {
-  guests_[guest]->take_output(
-      at_end, [&](Stream stream, std::string_view line) { output_(guests_[guest]->host(), stream, line); });
+  guests_[guest]->take_output(at_end,
+                              [&](Stream stream, std::string_view line) { output_(guests_[guest]->host(), stream, line); });
 }
 
 void Session::take_rest() {

@@ -56,7 +56,8 @@ std::string sessions_folder() {
   if (mkdir(folder.c_str(), owner_only) != 0 && errno != EEXIST)
     throw InputError(fmt::format("{}: cannot make this folder for guests that are kept: {}", folder, std::strerror(errno)));
   struct stat status {};
-  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+      (status.st_mode & 077) != 0)
     throw InputError(fmt::format("{}: must be a folder of yours that nobody else may enter (mode 0700)", folder));
   return folder;
 }
@@ -64,7 +65,8 @@ std::string sessions_folder() {
 SessionFiles session_files(const std::string& folder, const std::string& name) {
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   if (name.empty() || name.front() == '.' || name.find_first_not_of(allowed) != std::string::npos)
-    throw InputError(fmt::format("NAME: found \"{}\", allowed are letters, digits, . _ and -, the first no dot", printable(name)));
+    throw InputError(
+        fmt::format("NAME: found \"{}\", allowed are letters, digits, . _ and -, the first no dot", printable(name)));
   const std::string path = folder + "/" + name;
   if ((path + ".socket").size() >= sizeof sockaddr_un{}.sun_path)
     throw InputError(fmt::format("NAME: {}.socket is too long for a socket's path; take a shorter name", path));
@@ -116,7 +118,8 @@ UniqueFd listen_at(const std::string& path) {
   UniqueFd listener = made_socket();
   const sockaddr_un address = address_of(path);
   constexpr int waiting = 64;
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener.get(), waiting) != 0)
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.get(), waiting) != 0)
     fail(path);
   return listener;
 }

@@ -22,8 +22,8 @@ struct SessionFiles {
 /// Throws InputError for a name that is no file name of letters, digits, '.', '_' and '-', or too long for a socket's path.
 SessionFiles session_files(const std::string& folder, const std::string& name);
 
-/// Takes a name: the lock is held as long as the descriptor is open, in whatever process. What a dead owner left is removed. nullopt
-/// when the name is in use.
+/// Takes a name: the lock is held as long as the descriptor is open, in whatever process. What a dead owner left is removed.
+/// nullopt when the name is in use.
 std::optional<UniqueFd> take_name(const SessionFiles& files);
 
 /// Whether somebody holds the lock.

@@ -57,4 +57,6 @@ for name in gdr-up.two-sandybridge two_hosts latency gdr-down.two-sandybridge; d
   grep -q "Test .*: $name" "$work/tests" || fail "no test $name in: $(cat "$work/tests")"
 done
 [ "$(grep -c 'Test .*gdr-up' "$work/tests")" = 1 ] || fail "the guests are not shared: $(cat "$work/tests")"
-ctest --test-dir "$work/emulated" --show-only=json-v1 | grep -q "$work/moved/bin/gdr" || fail "the tests do not run the installed gdr"
+ctest --test-dir "$work/emulated" --show-only=json-v1 >"$work/tests.json"
+grep -q "\"$work/moved/bin/gdr\"" "$work/tests.json" || fail "the tests do not run the installed gdr"
+grep -q '"until ib_send_lat -d rxe0 -x 1 -n 100 $GDR_PEER_h0_NIC_0; do sleep 1; done"' "$work/tests.json" || fail "a shell command did not stay whole: $(cat "$work/tests.json")"

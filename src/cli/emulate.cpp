@@ -74,7 +74,8 @@ using Options = std::shared_ptr<EmulateOptions>;
 
 /// How guests are started.
 void add_guest_options(CLI::App& command, const Options& options) {
-  command.add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
+  command
+      .add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
       ->allow_extra_args(false);
   command.add_option("--accelerator", options->accelerator, "auto (KVM where it can be used), kvm or tcg")
       ->check(CLI::IsMember({"auto", "kvm", "tcg"}))
@@ -99,7 +100,8 @@ void add_command_options(CLI::App& command, const Options& options, const char* 
       ->allow_extra_args(false);
   command.add_option("--timeout", options->timeout, timeout)->capture_default_str();
   command.add_flag("--traffic", options->traffic, "print what crossed each link at the end; --fault does so, too");
-  command.add_option("--counters", options->counters, "write the fabric's counters at the end: a JSON file, - for standard output");
+  command.add_option("--counters", options->counters,
+                     "write the fabric's counters at the end: a JSON file, - for standard output");
 }
 
 void add_kept(CLI::App& emulate, Context& context, const Options& options) {
@@ -110,10 +112,12 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
   CLI::App* up = emulate.add_subcommand("up", "Start guests that stay, under a name");
   up->add_option("name", options->name, "name for them")->required();
   up->add_option("topology", options->topology, "topology file")->required();
-  up->add_option("--timeout", options->timeout, "give up when they are not up after this time (exit code 124)")->capture_default_str();
+  up->add_option("--timeout", options->timeout, "give up when they are not up after this time (exit code 124)")
+      ->capture_default_str();
   up->add_flag("--replace", options->replace, "end guests of that name first");
   add_guest_options(*up, options);
-  finish(up, "gdr emulate up test topologies/clusters/two-dgx-a100.json", [options, &context] { return emulate_up(*options, *context.models); });
+  finish(up, "gdr emulate up test topologies/clusters/two-dgx-a100.json",
+         [options, &context] { return emulate_up(*options, *context.models); });
   CLI::App* in = emulate.add_subcommand("in", "Run a command in guests that are up");
   in->add_option("name", options->name, "their name")->required();
   add_command_options(*in, options, "stop the command, not the guests, after this time (exit code 124)");
@@ -121,7 +125,8 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
   CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");
   down->add_option("name", options->name, "their name")->required();
   finish(down, "gdr emulate down test", [options] { return emulate_down(*options); });
-  finish(emulate.add_subcommand("list", "Guests that are up: name, process, hosts, topology, its file"), "gdr emulate list", [] { return emulate_list(); });
+  finish(emulate.add_subcommand("list", "Guests that are up: name, process, hosts, topology, its file"), "gdr emulate list",
+         [] { return emulate_list(); });
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ void check_can_write(const std::string& option, const std::string& path) {
   if (path.empty() || path == "-") return;
   const fs::path folder = fs::absolute(path).parent_path();
   std::error_code error;
-  if (!fs::is_directory(folder, error)) throw InputError(fmt::format("{} {}: the folder {} is not there", option, path, folder.string()));
+  if (!fs::is_directory(folder, error))
+    throw InputError(fmt::format("{} {}: the folder {} is not there", option, path, folder.string()));
   if (fs::is_directory(path, error)) throw InputError(fmt::format("{} {}: this is a folder; a file is wanted", option, path));
   const bool there = fs::exists(path, error);
   if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
@@ -68,7 +69,9 @@ EmulationInput::EmulationInput(const EmulateOptions& options, const ModelLibrary
   check_can_write("--pcap", options.pcap);
   check_can_write("--counters", options.counters);
   if (!options.dry_run && !emu::is_in_path("qemu-system-x86_64"))
-    throw InputError("qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate --probe says what else is missing)");
+    throw InputError(
+        "qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate --probe says what else is "
+        "missing)");
 }
 
 void EmulationInput::prepare(emu::Signals& signals) {

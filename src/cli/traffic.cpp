@@ -41,10 +41,10 @@ std::vector<std::string> row_of(const json::Value& port, const std::string& name
       if (cause != "loss" && cause != "down") others += number(&count);
   std::vector<std::string> row{name + (sends ? ".tx" : ".rx")};
   for (const std::int64_t count :
-       {number(member(link, "arrived").find("frames")), number(member(link, "passed").find("frames")), number(dropped.find("loss")),
-        number(dropped.find("down")), others, number(link.find("duplicated")), number(link.find("reordered")),
-        number(link.find("corrupted")), number(link.find("marked")), sends ? roce_payload(port, "payload") : 0,
-        sends ? roce_payload(port, "repeated_payload") : 0})
+       {number(member(link, "arrived").find("frames")), number(member(link, "passed").find("frames")),
+        number(dropped.find("loss")), number(dropped.find("down")), others, number(link.find("duplicated")),
+        number(link.find("reordered")), number(link.find("corrupted")), number(link.find("marked")),
+        sends ? roce_payload(port, "payload") : 0, sends ? roce_payload(port, "repeated_payload") : 0})
     row.push_back(count == 0 ? "-" : std::to_string(count));
   return row;
 }
@@ -52,8 +52,8 @@ std::vector<std::string> row_of(const json::Value& port, const std::string& name
 }  // namespace
 
 std::string traffic_table(const json::Value& counters) {
-  std::vector<std::vector<std::string>> rows{{"link", "frames", "passed", "lost", "down", "dropped else", "duplicated", "reordered",
-                                              "corrupted", "marked", "RoCE payload", "repeated"}};
+  std::vector<std::vector<std::string>> rows{{"link", "frames", "passed", "lost", "down", "dropped else", "duplicated",
+                                              "reordered", "corrupted", "marked", "RoCE payload", "repeated"}};
   if (const auto* ports = member(counters, "ports").as<json::Array>())
     for (const json::Value& port : *ports) {
       const auto* name = member(port, "name").as<std::string>();
@@ -65,7 +65,8 @@ std::string traffic_table(const json::Value& counters) {
     if (std::all_of(rows.begin() + 1, rows.end(), [&](const auto& row) { return row[column] == "-"; }))
       for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
   std::string text = table(rows);
-  if (const auto* error = member(counters, "pcap_error").as<std::string>()) text += fmt::format("the capture ends early: {}\n", *error);
+  if (const auto* error = member(counters, "pcap_error").as<std::string>())
+    text += fmt::format("the capture ends early: {}\n", *error);
   return text;
 }
 

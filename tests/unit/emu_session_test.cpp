@@ -49,8 +49,8 @@ TEST(EmuControlProtocol, LinesOfAGuest) {
 }
 
 TEST(EmuControlProtocol, OtherLinesAreNone) {
-  for (const char* line : {"", "Ready", "ready ", "exit", "exit ", "exit x", "exit 1 2", "exit -1", "exit 256", "exit 99999999999", "failed",
-                           "barrier", "barrier 17", "barrier 17 ", "barrier  go", "exitx 1"})
+  for (const char* line : {"", "Ready", "ready ", "exit", "exit ", "exit x", "exit 1 2", "exit -1", "exit 256",
+                           "exit 99999999999", "failed", "barrier", "barrier 17", "barrier 17 ", "barrier  go", "exitx 1"})
     EXPECT_EQ(parse_guest_message(line), std::nullopt) << line;
 }
 
@@ -122,11 +122,17 @@ TEST(EmuHostCommands, AHostsOwnOrTheOneForAll) {
 TEST(EmuHostCommands, WhatCannotBe) {
   const Words hosts{"h0", "h1"};
   EXPECT_EQ(refusal([&] { commands_of({{}, {{"h7", "x"}}}, hosts); }), "--on h7: there is no such host; hosts: h0, h1");
-  EXPECT_EQ(refusal([&] { commands_of({{}, {{"h0", "x"}, {"h0", "y"}}}, hosts); }), "--on h0: given twice; a host runs one command");
+  EXPECT_EQ(refusal([&] {
+              commands_of({{}, {{"h0", "x"}, {"h0", "y"}}}, hosts);
+            }),
+            "--on h0: given twice; a host runs one command");
   EXPECT_TRUE(refusal([&] { commands_of({}, hosts); }).starts_with("COMMAND is missing"));
   const std::string longest(longest_command, 'x');
   EXPECT_NO_THROW(commands_of({{longest}, {}}, hosts));
-  EXPECT_EQ(refusal([&] { commands_of({{longest + "x"}, {}}, hosts); }), "COMMAND has 100001 bytes; allowed are 100000: put it into a file");
+  EXPECT_EQ(refusal([&] {
+              commands_of({{longest + "x"}, {}}, hosts);
+            }),
+            "COMMAND has 100001 bytes; allowed are 100000: put it into a file");
 }
 
 TEST(EmuKeeperProtocol, ARequestComesBack) {
@@ -137,7 +143,8 @@ TEST(EmuKeeperProtocol, ARequestComesBack) {
 
 TEST(EmuKeeperProtocol, WhatIsNoRequest) {
   using namespace std::string_literals;
-  for (const std::string& text : {""s, "/"s, "/\0\0"s, "/\0\0x\0"s, "/\0\0001\0"s, "/\0\0000\0h0\0"s, "/\0\0002\0a\0"s, "/\0\0001\0a\0h0\0x"s})
+  for (const std::string& text :
+       {""s, "/"s, "/\0\0"s, "/\0\0x\0"s, "/\0\0001\0"s, "/\0\0000\0h0\0"s, "/\0\0002\0a\0"s, "/\0\0001\0a\0h0\0x"s})
     EXPECT_EQ(decode_run_request(text), std::nullopt) << printable(text);
 }
 
@@ -215,12 +222,14 @@ TEST_F(EmuSessionName, WhatADeadOwnerLeftIsRemovedAndWhatALivingOneHasIsNot) {
 }
 
 TEST_F(EmuSessionName, NamesAndFoldersThatCannotBe) {
-  for (const std::string& name : {std::string(), std::string("a/b"), std::string(".a"), std::string("a b"), std::string("\xc3\xa4")})
+  for (const std::string& name :
+       {std::string(), std::string("a/b"), std::string(".a"), std::string("a b"), std::string("\xc3\xa4")})
     EXPECT_TRUE(refusal([&] { session_files("/tmp", name); }).starts_with("NAME: found \"")) << name;
   EXPECT_TRUE(refusal([&] { session_files("/tmp", std::string(100, 'a')); }).ends_with("take a shorter name"));
   sessions_folder();
   chmod((folder_ + "/gdr").c_str(), 0755);
-  EXPECT_EQ(refusal([&] { sessions_folder(); }), folder_ + "/gdr: must be a folder of yours that nobody else may enter (mode 0700)");
+  EXPECT_EQ(refusal([&] { sessions_folder(); }),
+            folder_ + "/gdr: must be a folder of yours that nobody else may enter (mode 0700)");
 }
 
 TEST(EmuDeadline, SaysWhoWasLate) {
@@ -234,8 +243,8 @@ TEST(EmuDeadline, SaysWhoWasLate) {
 TEST(EmuNative, SaysWhatIsMissing) {
   EXPECT_EQ(missing_for_native({true, true, true, "6.1"}), Words{});
   EXPECT_EQ(missing_for_native({false, false, false, "6.1"}),
-            (Words{"this machine's kernel 6.1 has no module rdma_rxe (CONFIG_RDMA_RXE)", "ip and rdma are not in PATH (package iproute2)",
-                   "only root may add rxe devices"}));
+            (Words{"this machine's kernel 6.1 has no module rdma_rxe (CONFIG_RDMA_RXE)",
+                   "ip and rdma are not in PATH (package iproute2)", "only root may add rxe devices"}));
 }
 
 TEST(EmuNative, AnInterfaceAndAnRxeDeviceANic) {

@@ -122,16 +122,17 @@ TEST(EmuGuestPlan, AHostOfTwoHasItsNeighboursAddresses) {
   run.gpu_files = "/gpus";
   run.work_folder = "/home/me/it, here";
   const auto plan = emu::plan_guest(cluster("two-sandybridge-two-sockets"), 1, run, models());
-  EXPECT_EQ(
-      plan.settings,
-      "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_GPU_PLACES=32\n"
-      "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_MANAGEMENT=52:54:00:01:01:00/192.168.0.2\nexport GDR_HOST=h1\nexport GDR_HOST_INDEX=1\n"
-      "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=192.168.0.1\n");
+  EXPECT_EQ(plan.settings,
+            "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_GPU_PLACES=32\n"
+            "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_MANAGEMENT=52:54:00:01:01:00/192.168.0.2\nexport GDR_HOST=h1\nexport "
+            "GDR_HOST_INDEX=1\n"
+            "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=192.168.0.1\n");
   EXPECT_EQ(option(plan.qemu, "-smp"), "2,sockets=2,cores=1");
   EXPECT_EQ(option(plan.qemu, "-accel"), "tcg,thread=single");
   EXPECT_EQ(plan.nics, Words{"nic0"});
-  for (const char* value : {"stream,id=mgmt0.net,server=off,addr.type=fd,addr.str=6", "stream,id=nic0,server=off,addr.type=fd,addr.str=7",
-                            "virtio-net-pci,netdev=mgmt0.net,mac=52:54:00:01:01:00,romfile="})
+  for (const char* value :
+       {"stream,id=mgmt0.net,server=off,addr.type=fd,addr.str=6", "stream,id=nic0,server=off,addr.type=fd,addr.str=7",
+        "virtio-net-pci,netdev=mgmt0.net,mac=52:54:00:01:01:00,romfile="})
     EXPECT_NE(std::find(plan.qemu.begin(), plan.qemu.end(), value), plan.qemu.end()) << value;
   EXPECT_NE(std::find(plan.qemu.begin(), plan.qemu.end(),
                       "local,id=folder,path=/home/me/it,, here,security_model=none,multidevs=remap"),
