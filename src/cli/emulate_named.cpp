@@ -75,6 +75,10 @@ int keep(const EmulateOptions& options, const EmulationInput& input, Handover& h
     exit_code = outcome.exit_code;
     if (!outcome.error.empty()) say(outcome.error);
     if (is_ready) failure = outcome.error;
+    if (!is_ready && outcome.error.empty()) {
+      say(options.name + " was taken down before its guests were up");
+      exit_code = emu::exit_emulation_failed;
+    }
     keeper.end(remove);
   } catch (const emu::Interrupted& interrupted) {
     exit_code = 128 + interrupted.signal;

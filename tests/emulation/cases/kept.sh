@@ -54,6 +54,15 @@ kept 0 down $name
 kept 0 down $name
 said "^gdr: $name is not up$"
 
+# Not up in time, and taken down on the way.
+kept 124 up $name "$small" --timeout 1s
+said '^gdr: h0: not up after 1s (--timeout): stopped$'
+"$gdr" emulate up $name "$small" >first 2>&1 &
+sleep 2
+kept 0 down $name
+wait $! && fail "up says that all is well: $(cat first)"
+grep -q "^gdr: $name was taken down before its guests were up$" first || fail "up said: $(cat first)"
+
 # An owner that is killed: its guests go with it, and the next command clears up.
 kept 0 up $name "$small"
 owner=$("$gdr" emulate list | sed -n "s/^$name \([0-9]*\) .*/\1/p")
@@ -64,6 +73,8 @@ sleep 1
 kept 2 in $name -- true
 said 'the process that kept its guests was killed'
 kept 0 up $name "$small"
+kept 0 up $name "$small" --replace
+said "^gdr: $name is down$"
 kept 0 down $name
 said "^gdr: $name is down$"
 no_run_left
