@@ -7,6 +7,7 @@
 #include "emu/gpu_memory.hpp"
 #include "emu/kernel_cache.hpp"
 #include "emu/pcie_tree.hpp"
+#include "emu/refusals.hpp"
 #include "topology/topology.hpp"
 
 namespace gdr::emu {
@@ -25,6 +26,7 @@ struct RunPlan {
   std::string gpu_files;    ///< folder for the files behind GPU memory, HOST-GPU.memory
   std::string work_folder;  ///< writable inside, under the same name; empty: none
   std::vector<std::string> command;
+  std::vector<Refusal> refusals;  ///< faults: registrations that fail
 };
 
 /// One guest, ready to be started.
@@ -32,7 +34,7 @@ struct GuestPlan {
   std::string host;
   std::vector<std::string> qemu;  ///< the command line, without netdevs
   std::string settings_file;      ///< what QEMU hands to the guest's init
-  std::string settings;           ///< its content: shell variables
+  std::string settings;           ///< its content: shell variables, and lines for our modules
   std::string console_file;       ///< what the guest's kernel says
   std::string note;               ///< what was cut to fit; may be empty
 };

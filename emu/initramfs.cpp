@@ -94,6 +94,7 @@ void write_initramfs(const std::string& path, const InitramfsParts& parts) {
   for (const char* folder : {"bin", "dev", "modules", "proc", "sys"}) archive.folder(folder);
   archive.file("init", read_file(parts.scripts + "/init"));
   archive.file("start", read_file(parts.scripts + "/start"));
+  archive.file("modprobe", read_file(parts.scripts + "/modprobe"));
   archive.file("bin/busybox", read_file(parts.busybox));
   std::string order;
   for (const std::string& file : load_order(read_file(parts.modules + "/modules.dep"), wanted_modules)) {
@@ -102,7 +103,9 @@ void write_initramfs(const std::string& path, const InitramfsParts& parts) {
     order += name + "\n";
   }
   archive.file("modules/order", order);
-  archive.file("modules/gdr_fakegpu.ko", read_file(parts.gpu_module));
+  const std::filesystem::path built = std::filesystem::path(parts.gpu_module).parent_path();
+  for (const char* name : {"gdr_fakegpu.ko", "gdr_pci_overlay.ko", "nvidia_peermem.ko"})
+    archive.file(fmt::format("modules/{}", name), read_file(built / name));
   archive.close();
 }
 

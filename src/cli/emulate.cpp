@@ -27,6 +27,7 @@ struct Options {
   std::string timeout = "5min";
   std::string accelerator = "auto";
   std::string gpu_files;
+  std::vector<std::string> refusals;
   bool dry_run = false;
   bool probe = false;
 };
@@ -102,6 +103,7 @@ int emulate(const Options& options, const ModelLibrary& models) {
   emu::RunPlan run;
   run.work_folder = work_folder();
   run.command = options.command;
+  for (const std::string& refusal : options.refusals) run.refusals.push_back(emu::parse_refusal(refusal, topology));
   run.files = "RUN";
   run.gpu_files = options.gpu_files.empty() ? run.files : std::filesystem::absolute(options.gpu_files).string();
   const auto plan_all = [&] {
@@ -168,6 +170,10 @@ void add_emulate(CLI::App& app, Context& context) {
       ->add_option("--gpu-files", options->gpu_files,
                    "existing folder for the files behind GPU memory, HOST-GPU.memory, which are kept")
       ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("--refuse-registration", options->refusals,
+                   "HOST/gpuN-nicM[,after=COUNT][,above=SIZE]: fault, registering that GPU's memory on that NIC fails (EFAULT)")
+      ->allow_extra_args(false);
   command->add_flag("--dry-run", options->dry_run, "print the QEMU command lines");
   command->add_flag("--probe", options->probe, "say how guests would run here and what is missing");
   command->footer(
