@@ -15,6 +15,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "emu/console_lines.hpp"
 #include "emu/process.hpp"
 
 namespace gdr::emu {
@@ -84,7 +85,7 @@ class Channel {
 /// A guest that has been started.
 class Guest {
  public:
-  Guest(const GuestPlan& plan, const HostWiring& wiring) : plan_(plan), qemu_(start(plan, wiring, *this)) {
+  Guest(const GuestPlan& plan, const HostWiring& wiring) : plan_(plan), console_(plan.console_file), qemu_(start(plan, wiring, *this)) {
     for (Channel* channel : {&control, &output, &errors}) channel->close_far_end();
   }
 
@@ -112,6 +113,7 @@ class Guest {
     };
     pass(output, 1);
     pass(errors, 2);
+    for (const std::string& line : console_.take()) write_all(2, fmt::format("gdr: {}: {}\n", plan_.host, line));
   }
 
   /// Why it is gone: the kernel's panic, or else the end of what it and QEMU said.
@@ -141,6 +143,7 @@ class Guest {
   }
 
   const GuestPlan& plan_;
+  ConsoleLines console_;
   Process qemu_;
 };
 

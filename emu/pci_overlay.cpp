@@ -156,6 +156,9 @@ void add_device(std::string& text, const Graph& graph, DeviceId id, PciPlace pla
 
   if (place % 8 != 0) return;  // the port is that of function 0
   Registers port(text, 'p', place);
+  // All ports of a switch have its ID.
+  if (const auto above = device_index(host, device.under); above && host.devices[*above].kind == DeviceKind::pci_switch)
+    if (const std::string pci_id = id_of(models, host.devices[*above]); !pci_id.empty()) port.set_id(pci_id);
   set_acs(port, models, host, device);
   const auto named = named_model_link(models, device);
   const std::optional<PcieLink> now = device.link ? device.link : device.link_capability ? device.link_capability : named;
