@@ -1,5 +1,5 @@
 # Of what `lstopo --whole-io --of xml` wrote: where each pair of a GPU (its bus ID comes in lines "gpu N BUSID" before) and a NIC
-# (rxeN) meets: "bridge" (below one root port), "host-bridge", or "above".
+# (its interface nicN: hwloc skips software RDMA devices) meets: "bridge" (below one root port), "host-bridge", or "above".
 /^gpu / { bus[$2] = $3; next }
 function attribute(name, text) {
   if (!match($0, " " name "=\"[^\"]*\"")) return ""
@@ -14,7 +14,7 @@ function attribute(name, text) {
   path[depth] = path[depth - 1] "/" ++count
   kinds[path[depth]] = kind[depth]
   for (gpu in bus) if (attribute("pci_busid") == bus[gpu]) gpu_path[gpu] = path[depth]
-  if (attribute("name") ~ /^rxe/) nic_path[substr(attribute("name"), 4)] = path[depth]
+  if (attribute("name") ~ /^nic/) nic_path[substr(attribute("name"), 4)] = path[depth]
   if (/\/>/) depth--
 }
 /<\/object>/ { depth-- }
