@@ -16,6 +16,7 @@
 #include "common/file.hpp"
 #include "emu/debian_packages.hpp"
 #include "emu/initramfs.hpp"
+#include "emu/kernel_image.hpp"
 #include "emu/process.hpp"
 
 namespace gdr::emu {
@@ -53,7 +54,10 @@ void remove_parts(const std::string& folder) {
   };
   look(folder);
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory()) look(entry.path());
+    if (entry.is_directory()) {
+      look(entry.path());
+      look(entry.path() / "boot");
+    }
   for (const fs::path& path : parts) fs::remove_all(path, error);
 }
 
@@ -125,7 +129,10 @@ struct Made {
   std::string kernel;
   std::string module;
   std::string initramfs;
-  [[nodiscard]] bool complete() const { return !kernel.empty() && fs::exists(module) && fs::exists(initramfs); }
+  std::string image;  ///< the unpacked kernel
+  [[nodiscard]] bool complete() const {
+    return !kernel.empty() && fs::exists(module) && fs::exists(initramfs) && fs::exists(image);
+  }
 };
 
 /// Where everything is, or will be.
@@ -134,6 +141,7 @@ Made places(const std::string& cache, const std::string& sources) {
   const auto kernels = cached_kernels();
   if (kernels.empty()) return made;
   made.kernel = cache + "/" + prefix + kernels.back();
+  made.image = made.kernel + "/boot/vmlinux";
   auto files = files_below(sources + "/module");
   made.module = fmt::format("{}/module-{}/gdr_fakegpu.ko", made.kernel, fingerprint(files));
   for (const std::string& file : files_below(sources + "/guest")) files.push_back(file);
@@ -185,9 +193,15 @@ Kernel prepare_kernel(const std::string& sources, Signals& signals, const Say& s
                                               made.kernel + "/bin/busybox", sources + "/guest"});
       fs::rename(made.initramfs + part, made.initramfs);
     }
+    if (!fs::exists(made.image)) {
+      const std::string packed = read_file(made.kernel + "/boot/vmlinuz-" + kernel_release(made.kernel));
+      const std::string image = unpacked_kernel(packed);
+      write_file(made.image + part, image.empty() ? packed : image);
+      fs::rename(made.image + part, made.image);
+    }
   }
   const std::string release = kernel_release(made.kernel);
-  return {made.kernel.substr(cache.size() + 1 + std::strlen(prefix)), release, made.kernel + "/boot/vmlinuz-" + release,
+  return {made.kernel.substr(cache.size() + 1 + std::strlen(prefix)), release, made.image,
           made.kernel + "/lib/modules/" + release, made.initramfs};
 }
 
