@@ -97,7 +97,7 @@ std::string environment(const Topology& topology, std::size_t index) {
       const std::string prefix = other == index ? "GDR_NIC_" : fmt::format("GDR_PEER_{}_NIC_", in_variable(name));
       text += "export " + variable(fmt::format("{}{}", prefix, nic.number), address);
     }
-    if (other != index && !nics.empty()) peers.push_back(name + "=" + ip_address(other, nics.front().number));
+    if (other != index) peers.push_back(name + "=" + management_address(other));
   }
   return text + "export " + variable("GDR_PEERS", fmt::format("{}", fmt::join(peers, " ")));
 }
@@ -119,14 +119,22 @@ std::string settings(const Topology& topology, std::size_t index, const RunPlan&
   return variable("GUEST_KERNEL", run.kernel.release) + variable("GUEST_MODULES", run.kernel.modules) +
          variable("GUEST_FOLDER", run.work_folder) +
          variable("GUEST_PEERMEM", has_peermem(topology.hosts[index]) ? "1" : "") +
-         variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) + variable("GUEST_COMMAND", shell_line(run.command)) +
+         variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) +
+         variable("GUEST_MANAGEMENT", management_mac_address(index) + "/" + management_address(index)) +
          environment(topology, index);
+}
+
+/// A NIC is an open socket: QEMU puts the length in front of each frame.
+void add_netdev(std::vector<std::string>& arguments, const std::string& id, int descriptor) {
+  add(arguments, "-netdev", fmt::format("stream,id={},server=off,addr.type=fd,addr.str={}", id, descriptor));
 }
 
 }  // namespace
 
 GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan& run, const ModelLibrary& models) {
   const Host& host = topology.hosts[index];
+  if (topology.hosts.size() > max_hosts)
+    throw InputError(fmt::format("{}: has {} hosts; emulation joins {}", topology.name, topology.hosts.size(), max_hosts));
   const auto gpus = gpu_memory(host, models);
   const auto gpu_file = [&](const Device& gpu) { return fmt::format("{}/{}-{}.memory", run.gpu_files, host.name, gpu.name); };
   const PcieTree tree = pcie_tree(host, index, gpus, gpu_file);
@@ -139,6 +147,7 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   plan.console_file = fmt::format("{}/{}.console", run.files, host.name);
   plan.settings = settings(topology, index, run) + module_settings(topology, index, run, tree, models);
   plan.note = cut_note(host, gpus);
+  if (!gpus.empty()) plan.gpu_folder = run.gpu_files;
 
   std::vector<std::string>& arguments = plan.qemu;
   arguments = {"qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"};
@@ -164,6 +173,13 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   add_channel(arguments, "errors", errors_descriptor);
   add_folder(arguments, "root", "/", ",readonly=on");
   if (!run.work_folder.empty()) add_folder(arguments, "folder", run.work_folder, "");
+  // On the bus that no device of the topology is on.
+  add_netdev(arguments, "mgmt0.net", management_descriptor);
+  add(arguments, "-device", fmt::format("virtio-net-pci,netdev=mgmt0.net,mac={},romfile=", management_mac_address(index)));
+  for (const Numbered& nic : numbered_devices(host, DeviceKind::nic)) {
+    add_netdev(arguments, host.devices[nic.device].name, first_nic_descriptor + static_cast<int>(plan.nics.size()));
+    plan.nics.push_back(host.devices[nic.device].name);
+  }
   arguments.insert(arguments.end(), tree.arguments.begin(), tree.arguments.end());
   return plan;
 }

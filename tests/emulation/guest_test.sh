@@ -113,8 +113,8 @@ END
       'small: rxe0 made 4 errno 0 .*' 'after: rxe0 made 2 errno 14 .* registered 131072 .*' 'lifted: rxe0 made 4 errno 0 .*' \
       'gpu0-nic0,after=2,above=4096 test: 1 refused' 'gpu0-nic1,after=0,above=0 legacy-ioh: 1 refused' \
       'far-still: rxe1 made 0 errno 14 .*' 'no-peermem: rxe0 made 0 errno 14 .*' 'peermem: rxe0 made 1 errno 0 .*' 'bytes by CPU'
-    for line in 'gdr: h0: gpu0 on nic1 refused: legacy-ioh' 'gdr: h0: gpu0 on nic0 refused: bar-window-used-up: .*' \
-      'gdr: h0: gpu0 on nic0 refused: test' 'gdr: h0: gpu0 on nic0 refused: peermem-missing'; do
+    for line in 'h0| gdr: gpu0 on nic1 refused: legacy-ioh' 'h0| gdr: gpu0 on nic0 refused: bar-window-used-up: .*' \
+      'h0| gdr: gpu0 on nic0 refused: test' 'h0| gdr: gpu0 on nic0 refused: peermem-missing'; do
       grep -q "^$line\$" "$work/out" || fail "the host does not say \"$line\": $(cat "$work/out")"
     done
     ;;
