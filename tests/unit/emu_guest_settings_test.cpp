@@ -9,6 +9,7 @@
 #include "common/file.hpp"
 #include "emu/console_lines.hpp"
 #include "emu/gpu_memory.hpp"
+#include "emu/kernel_image.hpp"
 #include "emu/pci_overlay.hpp"
 #include "emu/refusals.hpp"
 #include "topology/topology_json.hpp"
@@ -169,6 +170,33 @@ TEST(EmuRefusals, FaultsAreReadAndWrongOnesTold) {
   EXPECT_EQ(told("h0/gpu0-nicX"), "--refuse-registration h0/gpu0-nicX: \"nicX\" has no number" + cure);
   EXPECT_EQ(told("h0/gpu0-nic0,after=x"), "--refuse-registration h0/gpu0-nic0,after=x: after=x is no count" + cure);
   EXPECT_EQ(told("h0/gpu0-nic0,size=1"), "--refuse-registration h0/gpu0-nic0,size=1: \"size\" is not known" + cure);
+}
+
+/// A bzImage whose payload is not packed, with the boot protocol's four numbers and the size behind the payload.
+std::string image_of(const std::string& payload) {
+  std::string image(2 * 512, '\0');
+  const auto number = [&](std::size_t at, std::size_t value) {
+    for (std::size_t byte = 0; byte < 4; ++byte) image[at + byte] = static_cast<char>(value >> (8 * byte));
+  };
+  image[0x1f1] = 1;
+  image.replace(0x202, 4, "HdrS");
+  number(0x248, 16);
+  number(0x24c, payload.size() + 4);
+  return image + std::string(16, 'x') + payload + "size" + "behind";
+}
+
+TEST(EmuKernelImage, TheElfFileInsideIsFoundWhenItStartsByPvh) {
+  const std::string note("\4\0\0\0\4\0\0\0\x12\0\0\0Xen\0", 16);
+  const std::string elf = "\x7f" "ELF and more " + note + "entry";
+  EXPECT_EQ(emu::unpacked_kernel(image_of(elf)), elf);
+  EXPECT_EQ(emu::unpacked_kernel(image_of("\x7f" "ELF without the note")), "");
+  EXPECT_EQ(emu::unpacked_kernel(image_of("no ELF file" + note)), "");
+}
+
+TEST(EmuKernelImage, WhatIsNoKernelHasNone) {
+  EXPECT_EQ(emu::unpacked_kernel(""), "");
+  EXPECT_EQ(emu::unpacked_kernel(std::string(4096, 'x')), "");
+  EXPECT_EQ(emu::unpacked_kernel(image_of("\x7f" "ELF").substr(0, 1030)), "") << "it is cut off";
 }
 
 TEST(EmuConsoleLines, OnlyWholeLinesOfOurModulesAndEachOnce) {
