@@ -44,7 +44,10 @@ void remove_parts(const std::string& folder) {
   };
   look(folder);
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory()) look(entry.path());
+    if (entry.is_directory()) {
+      look(entry.path());
+      look(entry.path() / "boot");
+    }
   for (const fs::path& path : parts) fs::remove_all(path, error);
 }
 

@@ -16,7 +16,8 @@ Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network)
     : Guest(plan, std::move(network), socket_pair(), socket_pair(), socket_pair()) {}
 
 Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair control, SocketPair output, SocketPair errors)
-    : plan_(plan), control_(std::move(control.ours)), output_(std::move(output.ours)), errors_(std::move(errors.ours)) {
+    : plan_(plan), control_(std::move(control.ours)), output_(std::move(output.ours)), errors_(std::move(errors.ours)),
+      console_(plan.console_file) {
   std::vector<int> pass{control.theirs.get(), output.theirs.get(), errors.theirs.get()};
   for (const UniqueFd& socket : network) pass.push_back(socket.get());
   write_file(plan.settings_file, plan.settings);
@@ -53,6 +54,7 @@ void Guest::take_output(bool at_end, const std::function<void(Stream, std::strin
     channel->read_lines(pass_on);
     if (at_end) channel->finish(pass_on);
   }
+  for (const std::string& said : console_.take()) line(Stream::errors, "gdr: " + said);
 }
 
 }  // namespace gdr::emu

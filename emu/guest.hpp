@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/channel.hpp"
+#include "emu/console_lines.hpp"
 #include "emu/control_protocol.hpp"
 #include "emu/guest_plan.hpp"
 #include "emu/process.hpp"
@@ -32,7 +33,8 @@ class Guest {
   void flush() { control_.flush(); }
   /// Calls `message` for what came on the control channel.
   void take_control(const std::function<void(const GuestMessage&)>& message);
-  /// Calls `line` for each line of output that came; `at_end` also for an unfinished one.
+  /// Calls `line` for each line of output that came; `at_end` also for an unfinished one. What our
+  /// modules say in the guest is passed on, too, as errors that begin with "gdr: ".
   void take_output(bool at_end, const std::function<void(Stream, std::string_view)>& line);
 
   [[nodiscard]] int control_fd() const { return control_.fd(); }
@@ -43,6 +45,7 @@ class Guest {
 
   const GuestPlan plan_;
   Channel control_, output_, errors_;
+  ConsoleLines console_;
   std::optional<Process> qemu_;
 };
 

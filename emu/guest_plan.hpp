@@ -7,6 +7,7 @@
 #include "emu/gpu_memory.hpp"
 #include "emu/kernel_cache.hpp"
 #include "emu/pcie_tree.hpp"
+#include "emu/refusals.hpp"
 #include "topology/topology.hpp"
 
 namespace gdr::emu {
@@ -25,6 +26,7 @@ struct RunPlan {
   std::string files;        ///< folder for the files of the run
   std::string gpu_files;    ///< folder for the files behind GPU memory, HOST-GPU.memory
   std::string work_folder;  ///< writable inside, under the same name; empty: none
+  std::vector<Refusal> refusals;  ///< faults: registrations that fail
 };
 
 /// One guest, ready to be started.
@@ -33,7 +35,7 @@ struct GuestPlan {
   std::vector<std::string> qemu;  ///< the command line
   std::vector<std::string> nics;  ///< names, in the order of their descriptors
   std::string settings_file;      ///< what QEMU hands to the guest's init
-  std::string settings;           ///< its content: shell variables
+  std::string settings;           ///< its content: shell variables, and lines for our modules
   std::string console_file;       ///< what the guest's kernel says
   std::string gpu_folder;         ///< where files behind GPU memory are; empty: the host has no GPU
   std::string note;               ///< what was cut to fit; may be empty

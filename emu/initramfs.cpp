@@ -136,6 +136,7 @@ void write_initramfs(const std::string& path, const InitramfsParts& parts) {
   for (const char* folder : {"bin", "dev", "modules", "proc", "sys"}) archive.folder(folder);
   archive.file("init", read_file(parts.scripts + "/init"));
   archive.file("start", read_file(parts.scripts + "/start"));
+  archive.file("modprobe", read_file(parts.scripts + "/modprobe"));
   archive.file("gdr-barrier", read_file(parts.scripts + "/gdr-barrier"));
   archive.file("bin/busybox", read_file(parts.busybox));
   std::string order;
@@ -146,7 +147,11 @@ void write_initramfs(const std::string& path, const InitramfsParts& parts) {
     order += name + "\n";
   }
   archive.file("modules/order", order);
-  if (!parts.gpu_module.empty()) archive.file("modules/gdr_fakegpu.ko", read_file(parts.gpu_module));
+  if (!parts.gpu_module.empty()) {
+    const std::filesystem::path built = std::filesystem::path(parts.gpu_module).parent_path();
+    for (const char* name : {"gdr_fakegpu.ko", "gdr_pci_overlay.ko", "nvidia_peermem.ko"})
+      archive.file(fmt::format("modules/{}", name), read_file(built / name));
+  }
   archive.close();
 }
 

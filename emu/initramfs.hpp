@@ -8,13 +8,13 @@ namespace gdr::emu {
 
 struct InitramfsParts {
   std::string modules;     ///< the kernel's /lib/modules/RELEASE, with modules.dep
-  std::string gpu_module;  ///< gdr_fakegpu.ko; empty: there is none
+  std::string gpu_module;  ///< gdr_fakegpu.ko, beside the other modules of ours; empty: there are none
   std::string busybox;     ///< statically linked
   std::string scripts;     ///< folder with init and start
 };
 
 /// Counts up when write_initramfs writes something else from the same parts.
-inline constexpr int initramfs_version = 1;
+inline constexpr int initramfs_version = 2;
 
 /// Writes the archive that the kernel unpacks as its first root file system. Throws InputError.
 void write_initramfs(const std::string& path, const InitramfsParts& parts);

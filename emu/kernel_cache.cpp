@@ -12,6 +12,7 @@
 #include "emu/cache_parts.hpp"
 #include "emu/debian_packages.hpp"
 #include "emu/initramfs.hpp"
+#include "emu/kernel_image.hpp"
 #include "emu/process.hpp"
 
 namespace gdr::emu {
@@ -59,7 +60,10 @@ struct Made {
   std::string kernel;
   std::string module;
   std::string initramfs;
-  [[nodiscard]] bool complete() const { return !kernel.empty() && fs::exists(module) && fs::exists(initramfs); }
+  std::string image;  ///< the unpacked kernel
+  [[nodiscard]] bool complete() const {
+    return !kernel.empty() && fs::exists(module) && fs::exists(initramfs) && fs::exists(image);
+  }
 };
 
 /// Where everything is, or will be.
@@ -68,6 +72,7 @@ Made places(const std::string& cache, const std::string& sources) {
   const auto kernels = cached_kernels();
   if (kernels.empty()) return made;
   made.kernel = cache + "/" + prefix + kernels.back();
+  made.image = made.kernel + "/boot/vmlinux";
   auto files = files_below(sources + "/module");
   made.module = fmt::format("{}/module-{}/gdr_fakegpu.ko", made.kernel, fingerprint(files));
   for (const std::string& file : files_below(sources + "/guest")) files.push_back(file);
@@ -120,9 +125,15 @@ Kernel prepare_kernel(const std::string& sources, Signals& signals, const Say& s
                                               made.kernel + "/bin/busybox", sources + "/guest"});
       fs::rename(made.initramfs + part, made.initramfs);
     }
+    if (!fs::exists(made.image)) {
+      const std::string packed = read_file(made.kernel + "/boot/vmlinuz-" + kernel_release(made.kernel));
+      const std::string image = unpacked_kernel(packed);
+      write_file(made.image + part, image.empty() ? packed : image);
+      fs::rename(made.image + part, made.image);
+    }
   }
   const std::string release = kernel_release(made.kernel);
-  return {made.kernel.substr(cache.size() + 1 + std::strlen(prefix)), release, made.kernel + "/boot/vmlinuz-" + release,
+  return {made.kernel.substr(cache.size() + 1 + std::strlen(prefix)), release, made.image,
           made.kernel + "/lib/modules/" + release, made.initramfs};
 }
 

@@ -88,6 +88,10 @@ void add_guest_options(CLI::App& command, const Options& options) {
   command.add_option("--modules", options->modules, "its lib/modules/RELEASE");
   command.add_option("--fault", options->faults, "what links do, as in h0/nic0:loss=1%,reorder=1%; may be given again")
       ->allow_extra_args(false);
+  command
+      .add_option("--refuse-registration", options->refusals,
+                  "HOST/gpuN-nicM[,after=COUNT][,above=SIZE]: registering that GPU's memory on that NIC fails (EFAULT)")
+      ->allow_extra_args(false);
   command.add_option("--seed", options->seed, "of all chances of --fault")->capture_default_str();
   command.add_option("--pcap", options->pcap, "capture file: what NICs send, before faults");
 }

@@ -59,6 +59,7 @@ EmulationInput::EmulationInput(const EmulateOptions& options, const ModelLibrary
   run_.gpu_files = options.gpu_files.empty() ? "" : fs::absolute(options.gpu_files).string();
   if (options.kernel.empty() != options.modules.empty())
     throw InputError("--kernel and --modules: give both, a kernel's image and its lib/modules/RELEASE");
+  for (const std::string& refusal : options.refusals) run_.refusals.push_back(emu::parse_refusal(refusal, topology_));
   const emu::SessionPlan trial = plan("RUN");
   for (const emu::GuestPlan& guest : trial.guests)
     if (!guest.note.empty()) say(guest.note);

@@ -29,6 +29,7 @@ struct EmulateOptions {
   std::string kernel, modules;
   std::uint64_t seed = 1;
   std::vector<std::string> faults;
+  std::vector<std::string> refusals;
   std::string pcap;
   std::string counters;
   bool replace = false;
