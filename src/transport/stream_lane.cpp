@@ -1,0 +1,109 @@
+#include "transport/stream_lane.hpp"
+
+#include <algorithm>
+
+#include "common/check.hpp"
+
+namespace gdr::transport {
+namespace {
+
+constexpr unsigned control_buffers = 2;
+bool is_data(const Frame& frame) { return frame.type == FrameType::put || frame.type == FrameType::reply || frame.type == FrameType::body; }
+
+}  // namespace
+
+StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned depth) : stream_(std::move(stream)) {
+  const unsigned count = depth + control_buffers;
+  sends_.assign(count, std::vector<std::byte>(chunk.count));
+  receives_.assign(count, std::vector<std::byte>(chunk.count));
+  for (unsigned slot = 0; slot < count; ++slot) {
+    free_.push_back(slot);
+    free_receives_.push_back(slot);
+  }
+}
+
+std::optional<Lane::Room> StreamLane::acquire(bool control) {
+  if (free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
+  const unsigned slot = free_.back();
+  free_.pop_back();
+  return Room{slot, sends_[slot]};
+}
+
+void StreamLane::send(unsigned slot, const Frame& frame) {
+  check(frame.payload <= sends_[slot].size(), "a frame that is longer than its buffer");
+  Sending& sending = sending_.emplace_back();
+  sending.slot = slot;
+  sending.payload = frame.payload;
+  put_frame(sending.header, frame);
+  if (is_data(frame)) data_sent_.count += frame.payload;
+}
+
+bool StreamLane::write(LaneListener& listener) {
+  bool wrote = false;
+  while (!sending_.empty() && !broken_) {
+    Sending& sending = sending_.front();
+    const std::span<const std::byte> payload(sends_[sending.slot].data(), sending.payload);
+    const auto part = sending.done < frame_header ? std::span<const std::byte>(sending.header).subspan(sending.done) : payload.subspan(sending.done - frame_header);
+    const auto count = stream_->write_some(part);
+    if (!count.ok()) {
+      broken_ = true;
+      listener.on_broken(count.status());
+      return true;
+    }
+    if (count.value() == 0 && !part.empty()) break;
+    wrote = true;
+    sending.done += count.value();
+    if (sending.done < frame_header + sending.payload) continue;
+    free_.push_back(sending.slot);
+    sending_.pop_front();
+  }
+  return wrote;
+}
+
+bool StreamLane::fill(std::span<std::byte> into, LaneListener& listener, bool& read_any) {
+  while (filled_ < into.size()) {
+    const auto count = stream_->read_some(into.subspan(filled_));
+    if (!count.ok()) {
+      broken_ = true;
+      listener.on_broken(count.status());
+      return false;
+    }
+    if (count.value() == 0) return false;
+    read_any = true;
+    filled_ += count.value();
+  }
+  filled_ = 0;
+  return true;
+}
+
+bool StreamLane::read(LaneListener& listener) {
+  bool read_any = false;
+  while (!broken_ && !free_receives_.empty()) {
+    if (!frame_) {
+      if (!fill(header_, listener, read_any)) break;
+      const auto frame = parse_frame(header_, receives_.front().size());
+      if (!frame.ok()) {
+        broken_ = true;
+        listener.on_broken(frame.status());
+        break;
+      }
+      frame_ = frame.value();
+      slot_ = free_receives_.back();
+    }
+    if (!fill({receives_[slot_].data(), frame_->payload}, listener, read_any)) break;
+    free_receives_.pop_back();
+    if (is_data(*frame_)) data_received_.count += frame_->payload;
+    const Frame frame = *frame_;
+    frame_.reset();
+    listener.on_frame(*this, frame, slot_);
+  }
+  return read_any;
+}
+
+bool StreamLane::poll(LaneListener& listener) {
+  const bool wrote = write(listener);
+  const bool read_any = read(listener);
+  return wrote || read_any;
+}
+
+}  // namespace gdr::transport
