@@ -73,6 +73,7 @@ Status RcLane::connect(const Route& route, unsigned peer_depth) {
 }
 
 bool RcLane::post_receive(unsigned slot) {
+  if (pair_ == nullptr) return false;
   ReceiveWork work;
   work.id = id_of(Kind::receive, slot);
   work.address = reinterpret_cast<std::uint64_t>(buffer_ + (sends_ + slot) * stride_);
@@ -82,7 +83,7 @@ bool RcLane::post_receive(unsigned slot) {
 }
 
 std::optional<Lane::Room> RcLane::acquire(bool control) {
-  if (free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
+  if (pair_ == nullptr || free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
   const unsigned slot = free_.back();
   free_.pop_back();
   return Room{slot, {buffer_ + slot * stride_ + frame_header, chunk_.count}};
@@ -97,7 +98,7 @@ void RcLane::send(unsigned slot, const Frame& frame) {
 /// Frames leave in the order in which they were handed over, as far as credits and the queue go.
 bool RcLane::flush_ready() {
   bool sent = false;
-  while (!ready_.empty() && in_flight_ < queue_depth_) {
+  while (pair_ != nullptr && !ready_.empty() && in_flight_ < queue_depth_) {
     auto& [slot, frame] = ready_.front();
     const bool needs_credit = frame.type != FrameType::credit;
     const bool data = frame.type == FrameType::put || frame.type == FrameType::reply || frame.type == FrameType::body;
@@ -123,6 +124,7 @@ bool RcLane::flush_ready() {
 
 PostResult RcLane::post(SendWork work) {
   // Frames have their places in the queue for themselves.
+  if (pair_ == nullptr) return PostResult::refused;
   if (in_flight_ + sends_ >= queue_depth_) return PostResult::full;
   const bool immediate = work.opcode == Opcode::write_with_immediate;
   if (immediate && (credits_ <= control_buffers || !ready_.empty())) return PostResult::full;
@@ -155,8 +157,10 @@ void RcLane::return_credits() {
 
 bool RcLane::poll(LaneListener& listener) {
   std::array<Completion, 16> completions;
+  if (pair_ == nullptr) return false;
   const std::size_t count = queue_->poll(completions);
-  for (std::size_t i = 0; i < count; ++i) handle(completions[i], listener);
+  for (std::size_t i = 0; i < count && pair_ != nullptr; ++i) handle(completions[i], listener);
+  if (pair_ == nullptr) return true;
   const bool sent = flush_ready();
   return_credits();
   return count > 0 || sent;

@@ -38,7 +38,8 @@ class RcLane final : public Lane {
   /// An address and key for 8 bytes of a slot: where the NIC puts the old value of an atomic.
   [[nodiscard]] std::pair<std::uint64_t, std::uint32_t> result_place(unsigned slot) const;
   [[nodiscard]] std::uint64_t result(unsigned slot) const;
-  void break_down() { pair_->fail(); }
+  /// Afterwards no NIC touches any buffer, and nothing more comes; may be called by the listener.
+  void shut() { pair_.reset(); }
 
  private:
   RcLane(Device& device, const TransportOptions& options, Bytes chunk, unsigned nic);

@@ -23,7 +23,7 @@ StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned
 }
 
 std::optional<Lane::Room> StreamLane::acquire(bool control) {
-  if (free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
+  if (broken_ || free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
   const unsigned slot = free_.back();
   free_.pop_back();
   return Room{slot, sends_[slot]};
@@ -58,6 +58,20 @@ bool StreamLane::write(LaneListener& listener) {
     sending_.pop_front();
   }
   return wrote;
+}
+
+void StreamLane::shut() {
+  while (!sending_.empty() && !broken_) {
+    Sending& sending = sending_.front();
+    std::vector<std::byte> rest(sending.header.begin(), sending.header.end());
+    rest.insert(rest.end(), sends_[sending.slot].begin(), sends_[sending.slot].begin() + static_cast<std::ptrdiff_t>(sending.payload));
+    const auto count = stream_->write_some(std::span<const std::byte>(rest).subspan(sending.done));
+    if (!count.ok() || sending.done + count.value() < rest.size()) break;
+    sending_.pop_front();
+  }
+  sending_.clear();
+  broken_ = true;
+  stream_.reset();
 }
 
 bool StreamLane::fill(std::span<std::byte> into, LaneListener& listener, bool& read_any) {
@@ -101,8 +115,9 @@ bool StreamLane::read(LaneListener& listener) {
 }
 
 bool StreamLane::poll(LaneListener& listener) {
+  if (broken_) return false;
   const bool wrote = write(listener);
-  const bool read_any = read(listener);
+  const bool read_any = !broken_ && read(listener);
   return wrote || read_any;
 }
 

@@ -21,6 +21,8 @@ class StreamLane final : public Lane {
   void release(unsigned slot) override { free_receives_.push_back(slot); }
   bool poll(LaneListener& listener) override;
   [[nodiscard]] bool drained() const override { return sending_.empty(); }
+  /// Writes what the stream takes at once, then closes it; may be called by the listener.
+  void shut();
   /// Payload bytes of data frames that were handed to, and taken from, the stream.
   [[nodiscard]] Bytes data_sent() const { return data_sent_; }
   [[nodiscard]] Bytes data_received() const { return data_received_; }
