@@ -11,6 +11,7 @@ namespace {
 
 /// A queue pair that was flushed without a reason waits this long for the peer's.
 constexpr Duration patience{0.1};
+// Ten times that, what a connection says last may take to leave.
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   const std::string part = text.substr(0, 200);
@@ -24,7 +25,7 @@ bool ConnectionCore::progress() {
   if (state == State::failed) {
     // Nobody is inside of them now.
     lanes_.clear();
-    control_.reset();
+    if (control_ != nullptr && (control_->ended() || engine_.verbs->now() > last_words_until_)) control_.reset();
     return false;
   }
   bool any = false;
@@ -147,23 +148,22 @@ void ConnectionCore::fail(const Status& why, bool tell_peer) {
   for (const auto& lane : lanes_) lane->shut();
   (void)engine_.memory->synchronize(out_);
   (void)engine_.memory->synchronize(in_);
-  for (const CopyOut& copy : copies_out_) (void)engine_.memory->done(copy.event);
-  for (const CopyIn& copy : copies_in_) (void)engine_.memory->done(copy.event);
+  // Events are given back when they are done, which after that they are.
+  for (const CopyOut& copy : copies_out_)
+    for (auto done = engine_.memory->done(copy.event); done.ok() && !done.value();) done = engine_.memory->done(copy.event);
+  for (const CopyIn& copy : copies_in_)
+    for (auto done = engine_.memory->done(copy.event); done.ok() && !done.value();) done = engine_.memory->done(copy.event);
   copies_out_.clear();
   copies_in_.clear();
   controls_.clear();
-  if (tell_peer && control_ != nullptr) {
-    Frame frame;
-    frame.type = why.cause() == Cause::cancelled ? FrameType::goodbye : FrameType::abort;
-    frame.value = static_cast<std::uint64_t>(why.cause());
-    queue_control(frame, bytes_of(why.text()), no_lane);
-    send_control();
-    controls_.clear();
-  }
   if (control_ != nullptr) {
     bytes_.socket_out = control_->data_sent();
     bytes_.socket_in = control_->data_received();
-    control_->shut();
+    Frame frame;
+    frame.type = why.cause() == Cause::cancelled ? FrameType::goodbye : FrameType::abort;
+    frame.value = static_cast<std::uint64_t>(why.cause());
+    control_->end(frame, bytes_of(why.text()));
+    last_words_until_ = engine_.verbs->now() + (tell_peer ? patience * 10 : Duration{});
   }
   stream_.reset();
   while (!operations_.empty()) finish(operations_.begin()->first, why);
@@ -312,7 +312,7 @@ Result<std::uint32_t> ConnectionCore::checksum(memory::DevicePointer pointer, By
 
 PathBytes ConnectionCore::bytes() const {
   PathBytes bytes = bytes_;
-  if (control_ == nullptr) return bytes;
+  if (control_ == nullptr || state == State::failed) return bytes;
   bytes.socket_out = control_->data_sent();
   bytes.socket_in = control_->data_received();
   return bytes;

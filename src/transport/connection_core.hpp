@@ -25,6 +25,7 @@ class ConnectionCore final : public LaneListener {
   void memory_freed(const memory::PointerInfo& info);
   void close_now();
   [[nodiscard]] bool drained() const;
+  [[nodiscard]] bool gone() const { return state == State::failed && control_ == nullptr; }
   [[nodiscard]] bool knows(std::uint64_t number) const { return operations_.contains(number); }
 
   enum class State { setting_up, open, failed };
@@ -139,6 +140,7 @@ class ConnectionCore final : public LaneListener {
   std::uint64_t last_operation_ = 0;
   std::size_t next_lane_ = 0;
   std::optional<Duration> flushed_since_;
+  Duration last_words_until_;
   bool fallback_logged_ = false;
   PathBytes bytes_;
 };

@@ -23,7 +23,7 @@ StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned
 }
 
 std::optional<Lane::Room> StreamLane::acquire(bool control) {
-  if (broken_ || free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
+  if (broken_ || ending_ || free_.size() <= (control ? 0 : control_buffers)) return std::nullopt;
   const unsigned slot = free_.back();
   free_.pop_back();
   return Room{slot, sends_[slot]};
@@ -38,40 +38,50 @@ void StreamLane::send(unsigned slot, const Frame& frame) {
   if (is_data(frame)) data_sent_.count += frame.payload;
 }
 
-bool StreamLane::write(LaneListener& listener) {
+/// What cannot be written is no error yet: the peer may have said why, which is still to be read.
+bool StreamLane::write() {
   bool wrote = false;
   while (!sending_.empty() && !broken_) {
     Sending& sending = sending_.front();
     const std::span<const std::byte> payload(sends_[sending.slot].data(), sending.payload);
     const auto part = sending.done < frame_header ? std::span<const std::byte>(sending.header).subspan(sending.done) : payload.subspan(sending.done - frame_header);
     const auto count = stream_->write_some(part);
-    if (!count.ok()) {
-      broken_ = true;
-      listener.on_broken(count.status());
-      return true;
+    if (count.ok() && count.value() == 0 && !part.empty()) break;
+    if (count.ok()) {
+      wrote = true;
+      sending.done += count.value();
+      if (sending.done < frame_header + sending.payload) continue;
     }
-    if (count.value() == 0 && !part.empty()) break;
-    wrote = true;
-    sending.done += count.value();
-    if (sending.done < frame_header + sending.payload) continue;
     free_.push_back(sending.slot);
     sending_.pop_front();
   }
   return wrote;
 }
 
-void StreamLane::shut() {
-  while (!sending_.empty() && !broken_) {
-    Sending& sending = sending_.front();
-    std::vector<std::byte> rest(sending.header.begin(), sending.header.end());
-    rest.insert(rest.end(), sends_[sending.slot].begin(), sends_[sending.slot].begin() + static_cast<std::ptrdiff_t>(sending.payload));
-    const auto count = stream_->write_some(std::span<const std::byte>(rest).subspan(sending.done));
-    if (!count.ok() || sending.done + count.value() < rest.size()) break;
-    sending_.pop_front();
+void StreamLane::end(const Frame& last, std::span<const std::byte> payload) {
+  while (!sending_.empty() && sending_.back().done == 0) {
+    free_.push_back(sending_.back().slot);
+    sending_.pop_back();
   }
-  sending_.clear();
-  broken_ = true;
-  stream_.reset();
+  const auto room = acquire(true);
+  ending_ = true;
+  if (!room) return;
+  std::copy(payload.begin(), payload.end(), room->payload.begin());
+  Frame frame = last;
+  frame.payload = static_cast<std::uint32_t>(payload.size());
+  send(room->slot, frame);
+}
+
+bool StreamLane::ended() {
+  write();
+  // A socket that is closed with unread bytes tells its peer less than one without.
+  std::array<std::byte, 4096> unread;
+  for (int i = 0; i < 16 && !broken_; ++i) {
+    const auto count = stream_->read_some(unread);
+    broken_ = !count.ok();
+    if (broken_ || count.value() == 0) break;
+  }
+  return broken_ || sending_.empty();
 }
 
 bool StreamLane::fill(std::span<std::byte> into, LaneListener& listener, bool& read_any) {
@@ -92,7 +102,7 @@ bool StreamLane::fill(std::span<std::byte> into, LaneListener& listener, bool& r
 
 bool StreamLane::read(LaneListener& listener) {
   bool read_any = false;
-  while (!broken_ && !free_receives_.empty()) {
+  while (!broken_ && !ending_ && !free_receives_.empty()) {
     if (!frame_) {
       if (!fill(header_, listener, read_any)) break;
       const auto frame = parse_frame(header_, receives_.front().size());
@@ -115,9 +125,9 @@ bool StreamLane::read(LaneListener& listener) {
 }
 
 bool StreamLane::poll(LaneListener& listener) {
-  if (broken_) return false;
-  const bool wrote = write(listener);
-  const bool read_any = !broken_ && read(listener);
+  if (broken_ || ending_) return false;
+  const bool wrote = write();
+  const bool read_any = read(listener);
   return wrote || read_any;
 }
 

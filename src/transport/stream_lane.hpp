@@ -21,20 +21,23 @@ class StreamLane final : public Lane {
   void release(unsigned slot) override { free_receives_.push_back(slot); }
   bool poll(LaneListener& listener) override;
   [[nodiscard]] bool drained() const override { return sending_.empty(); }
-  /// Writes what the stream takes at once, then closes it; may be called by the listener.
-  void shut();
+  /// Nothing more comes in; what has not begun to leave is dropped, but for `last`. May be called by the listener.
+  void end(const Frame& last, std::span<const std::byte> payload);
+  /// Writes what is left; true when that is all.
+  bool ended();
   /// Payload bytes of data frames that were handed to, and taken from, the stream.
   [[nodiscard]] Bytes data_sent() const { return data_sent_; }
   [[nodiscard]] Bytes data_received() const { return data_received_; }
 
  private:
-  bool write(LaneListener& listener);
+  bool write();
   bool read(LaneListener& listener);
   /// Reads until `wanted` bytes of `into` are filled. False: not yet, or broken.
   bool fill(std::span<std::byte> into, LaneListener& listener, bool& read_any);
 
   std::unique_ptr<ByteStream> stream_;
   bool broken_ = false;
+  bool ending_ = false;
   std::vector<std::vector<std::byte>> sends_;
   std::vector<std::vector<std::byte>> receives_;
   std::vector<unsigned> free_;

@@ -208,8 +208,14 @@ void Connection::close() {
     if (core_->state != ConnectionCore::State::open || core_->drained()) return true;
     return std::nullopt;
   });
-  const std::lock_guard lock(engine_->mutex);
-  core_->close_now();
+  {
+    const std::lock_guard lock(engine_->mutex);
+    core_->close_now();
+  }
+  (void)wait_for(*engine_, leave, [&]() -> std::optional<bool> {
+    if (core_->gone()) return true;
+    return std::nullopt;
+  });
 }
 
 Transport::Transport(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory, const TransportOptions& options)
