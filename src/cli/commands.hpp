@@ -25,5 +25,6 @@ void add_explain(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_emulate(CLI::App& app, Context& context);
+void add_transfer(CLI::App& app, Context& context);
 
 }  // namespace gdr::cli

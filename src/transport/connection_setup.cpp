@@ -33,7 +33,7 @@ ConnectionCore::~ConnectionCore() {
 
 /// Lane i is of NIC i modulo their number, so that the first lanes already use every NIC.
 Status ConnectionCore::make_lanes(std::size_t count) {
-  if (engine_.choice.choice.path == Path::tcp) return {};
+  if (engine_.choice.offer.best == Path::tcp) return {};
   count = std::min(count, max_lanes);
   for (std::size_t i = 0; i < count; ++i) {
     const auto index = static_cast<unsigned>(i % engine_.nics.size());
@@ -54,9 +54,7 @@ Status ConnectionCore::make_lanes(std::size_t count) {
 
 Hello ConnectionCore::own_hello() const {
   Hello hello;
-  hello.path = engine_.choice.choice.path;
-  hello.reason = engine_.choice.choice.reason;
-  hello.wanted = engine_.options.path;
+  hello.offer = engine_.choice.offer;
   hello.chunk = static_cast<std::uint32_t>(chunk_.count);
   hello.depth = engine_.options.depth;
   hello.memory = engine_.memory->name();
@@ -111,7 +109,7 @@ bool ConnectionCore::exchange_hello() {
 }
 
 void ConnectionCore::conclude(const Hello& peer) {
-  const auto together = choose_together(engine_.choice, engine_.options.path, {peer.path, peer.reason}, peer.wanted);
+  const auto together = choose_together(engine_.choice.offer, peer.offer);
   if (!together.ok()) return initiator_ ? fail(together.status(), false) : reject(together.status());
   path = together.value();
   chunk_ = std::min(chunk_, Bytes{peer.chunk});

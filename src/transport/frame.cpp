@@ -125,10 +125,12 @@ Result<std::vector<std::uint32_t>> parse_keys(std::span<const std::byte> from) {
 
 std::vector<std::byte> put_hello(const Hello& hello) {
   Writer body;
-  body.number(static_cast<std::uint8_t>(hello.path));
-  body.number(static_cast<std::uint8_t>(hello.wanted ? static_cast<int>(*hello.wanted) + 1 : 0));
+  const PathOffer& offer = hello.offer;
+  body.number(static_cast<std::uint8_t>(offer.choice.path));
+  body.number(static_cast<std::uint8_t>(offer.best));
+  body.number(static_cast<std::uint8_t>(offer.wanted ? static_cast<int>(*offer.wanted) + 1 : 0));
   for (const std::uint32_t value : {hello.chunk, hello.depth, hello.reads_in_flight}) body.number(value);
-  for (const std::string* text : {&hello.reason, &hello.memory, &hello.error}) body.text(*text);
+  for (const std::string* text : {&offer.choice.reason, &offer.not_better, &hello.memory, &hello.error}) body.text(*text);
   body.number(static_cast<std::uint16_t>(hello.lanes.size()));
   for (const LaneOffer& lane : hello.lanes) {
     body.number(lane.queue_pair);
@@ -161,12 +163,15 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   Reader reader(body);
   Hello hello;
   const auto path = reader.number<std::uint8_t>();
+  const auto best = reader.number<std::uint8_t>();
   const auto wanted = reader.number<std::uint8_t>();
-  if (path > 2 || wanted > 3) return bad("a path that there is not");
-  hello.path = static_cast<Path>(path);
-  if (wanted > 0) hello.wanted = static_cast<Path>(wanted - 1);
+  if (path > 2 || best > 2 || wanted > 3) return bad("a path that there is not");
+  PathOffer& offer = hello.offer;
+  offer.choice.path = static_cast<Path>(path);
+  offer.best = static_cast<Path>(best);
+  if (wanted > 0) offer.wanted = static_cast<Path>(wanted - 1);
   for (std::uint32_t* value : {&hello.chunk, &hello.depth, &hello.reads_in_flight}) *value = reader.number<std::uint32_t>();
-  for (std::string* text : {&hello.reason, &hello.memory, &hello.error}) *text = reader.text();
+  for (std::string* text : {&offer.choice.reason, &offer.not_better, &hello.memory, &hello.error}) *text = reader.text();
   const auto lanes = reader.number<std::uint16_t>();
   if (lanes > max_lanes) return bad(fmt::format("{} queue pairs", lanes));
   for (unsigned i = 0; i < lanes && reader.ok(); ++i) {

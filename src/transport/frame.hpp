@@ -75,16 +75,13 @@ struct LaneOffer {
 
 /// What each side says first. `error` ends the set-up.
 struct Hello {
-  Path path = Path::tcp;
-  std::optional<Path> wanted;
+  PathOffer offer;
   std::uint32_t chunk = 0;  ///< payload bytes of a frame
   std::uint32_t depth = 0;  ///< frames that a lane can take before one is given back
   std::uint32_t reads_in_flight = 1;
-  std::string reason;       ///< of the path
   std::string memory;
   std::string error;
   std::vector<LaneOffer> lanes;
-  bool operator==(const Hello&) const = default;
 };
 
 constexpr std::size_t hello_header = 16;

@@ -79,32 +79,41 @@ Distance distance_of(const PciPlace& a, const PciPlace& b) {
 }
 
 OwnChoice choose_own(const PathFacts& facts) {
-  const auto refused = [&](const std::string& why) {
-    return OwnChoice{Status(Cause::registration_refused, fmt::format("path {} was asked for: {}", to_string(*facts.wanted), why)), {}};
-  };
-  if (facts.wanted == Path::tcp) return {{}, {Path::tcp, "asked for"}};
-  if (!facts.has_nic) return facts.wanted ? refused("there is no RDMA device with an active port") : OwnChoice{{}, {Path::tcp, "no RDMA device with an active port"}};
-  if (facts.wanted == Path::staged) return {{}, {Path::staged, "asked for"}};
-  if (!facts.registers) {
-    if (facts.wanted) return refused(fmt::format("{} does not register with {}: {}", facts.memory, facts.nics, facts.registration));
-    return {{}, {Path::staged, "registration refused: " + facts.registration}};
+  OwnChoice own;
+  PathOffer& offer = own.offer;
+  offer.wanted = facts.wanted;
+  if (facts.wanted == Path::tcp) {
+    offer.choice = {Path::tcp, "asked for"};
+    offer.not_better = "tcp was asked for";
+    return own;
   }
-  if (facts.wanted) return {{}, {Path::gdr, "asked for, " + facts.registration}};
-  if (facts.distance > facts.level) return {{}, {Path::staged, fmt::format("{} is farther than {}", to_string(facts.distance), to_string(facts.level))}};
-  return {{}, {Path::gdr, facts.registration}};
+  offer.best = !facts.has_nic ? Path::tcp : facts.registers ? Path::gdr : Path::staged;
+  if (!facts.has_nic) offer.not_better = "there is no RDMA device with an active port";
+  if (facts.has_nic && !facts.registers) offer.not_better = fmt::format("{} does not register with {}: {}", facts.memory, facts.nics, facts.registration);
+  if (facts.wanted) {
+    offer.choice = {*facts.wanted, *facts.wanted == Path::gdr ? "asked for, " + facts.registration : "asked for"};
+    if (offer.best > *facts.wanted) own.status = Status(Cause::registration_refused, fmt::format("path {} was asked for: {}", to_string(*facts.wanted), offer.not_better));
+    return own;
+  }
+  offer.choice = {offer.best, offer.best == Path::gdr ? facts.registration : offer.not_better};
+  if (offer.best == Path::gdr && facts.distance > facts.level)
+    offer.choice = {Path::staged, fmt::format("{} is farther than {}", to_string(facts.distance), to_string(facts.level))};
+  return own;
 }
 
-Result<PathChoice> choose_together(const OwnChoice& own, std::optional<Path> own_wanted, const PathChoice& peer, std::optional<Path> peer_wanted) {
-  if (!own.status.ok()) return own.status;
-  if (own_wanted && peer_wanted && own_wanted != peer_wanted)
-    return Status(Cause::invalid, fmt::format("path {} was asked for here and {} by the peer", to_string(*own_wanted), to_string(*peer_wanted)));
-  if (peer.path <= own.choice.path) {
-    if (peer_wanted && *peer_wanted != own.choice.path)
-      return Status(Cause::invalid, fmt::format("path {} was asked for by the peer, but this side takes {}: {}", to_string(*peer_wanted), to_string(own.choice.path), own.choice.reason));
+Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer) {
+  if (own.wanted && peer.wanted && own.wanted != peer.wanted)
+    return Status(Cause::invalid, fmt::format("path {} was asked for here and {} by the peer", to_string(*own.wanted), to_string(*peer.wanted)));
+  if (own.wanted) {
+    if (peer.best > *own.wanted) return Status(Cause::invalid, fmt::format("path {} was asked for, but the peer cannot: {}", to_string(*own.wanted), peer.not_better));
     return own.choice;
   }
-  if (own_wanted) return Status(Cause::invalid, fmt::format("path {} was asked for, but the peer takes {}: {}", to_string(*own_wanted), to_string(peer.path), peer.reason));
-  return PathChoice{peer.path, "the peer: " + peer.reason};
+  if (peer.wanted) {
+    if (own.best > *peer.wanted) return Status(Cause::invalid, fmt::format("path {} was asked for by the peer, but cannot be here: {}", to_string(*peer.wanted), own.not_better));
+    return PathChoice{*peer.wanted, "asked for by the peer"};
+  }
+  if (peer.choice.path <= own.choice.path) return own.choice;
+  return PathChoice{peer.choice.path, "the peer: " + peer.choice.reason};
 }
 
 std::string log_line(const PathFacts& facts, const PathChoice& choice) {

@@ -47,15 +47,22 @@ struct PathChoice {
   std::string reason;
 };
 
-/// What this side would take, and why. The status is an error when `wanted` cannot be had.
-struct OwnChoice {
-  Status status;
+/// What one side would take, and why, and what it could do if the other asks for it (whatever the distance).
+struct PathOffer {
   PathChoice choice;
+  Path best = Path::tcp;
+  std::string not_better;  ///< why nothing better than `best` can be
+  std::optional<Path> wanted;
+};
+struct OwnChoice {
+  Status status;  ///< an error when `wanted` cannot be had
+  PathOffer offer;
 };
 OwnChoice choose_own(const PathFacts& facts);
 
-/// What both sides take: the worse of the two. An error when one of them wants another path explicitly.
-Result<PathChoice> choose_together(const OwnChoice& own, std::optional<Path> own_wanted, const PathChoice& peer, std::optional<Path> peer_wanted);
+/// What both sides take: what one of them asks for, else the worse of the two choices. An error when one cannot do what the other asks for, or
+/// both ask for different paths. Both sides come to the same end.
+Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer);
 
 /// The one line of a connection, in the shape of NCCL's:
 /// "GPU Direct RDMA Enabled for GPU bar0 / HCA rxe0 (distance 1 <= 2), path gdr: peer memory (...)"
