@@ -28,7 +28,7 @@ void ConnectionCore::on_frame(Lane& lane, const Frame& frame, unsigned slot) {
   if (state == State::failed) return;
   const bool by_stream = &lane == control_.get();
   if (!by_stream || frame.type == FrameType::ready) state = State::open;
-  if (frame.type == FrameType::put || frame.type == FrameType::reply || frame.type == FrameType::body) return take_data(lane, frame, slot);
+  if (carries_data(frame.type)) return take_data(lane, frame, slot);
   const auto received = lane.received(slot).first(frame.payload);
   const std::vector<std::byte> payload(received.begin(), received.end());
   lane.release(slot);

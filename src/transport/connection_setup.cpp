@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "transport/connection_core.hpp"
 
@@ -46,6 +47,7 @@ Status ConnectionCore::make_lanes(std::size_t count) {
     offer.gid = nic.gid.gid;
     offer.lid = nic.port.lid;
     offer.mtu = static_cast<std::uint32_t>(nic.port.mtu.count);
+    std::tie(offer.slots_address, offer.slots_key) = lane.value()->slots();
     offers_.push_back(offer);
     lanes_.push_back(std::move(lane.value()));
   }
@@ -140,7 +142,7 @@ Status ConnectionCore::connect_lanes(const Hello& peer) {
     route.reads_in_flight = std::min(own_hello().reads_in_flight, peer.reads_in_flight);
     route.timeout = engine_.options.timeout;
     route.retries = engine_.options.retries;
-    Status connected = lanes_[i]->connect(route, peer.depth);
+    Status connected = lanes_[i]->connect(route, theirs, peer.depth, Bytes{peer.chunk});
     if (connected.ok()) continue;
     // A GID may have gone since it was chosen.
     const auto now = select_gid(nic.name, nic.device->gids(), nic.port.ethernet, nic.gid.index);

@@ -84,7 +84,8 @@ void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
   writer.number(frame.flags);
   writer.number(frame.credits);
   writer.number(frame.payload);
-  writer.number(std::uint32_t{0});
+  writer.number(frame.slots);
+  writer.number(frame.slot);
   for (const std::uint64_t value : {frame.operation, frame.address, frame.total, frame.offset, frame.value, frame.extra}) writer.number(value);
   const auto bytes = writer.take();
   std::copy(bytes.begin(), bytes.end(), to.begin());
@@ -100,10 +101,12 @@ Result<Frame> parse_frame(std::span<const std::byte, frame_header> from, std::si
   frame.flags = reader.number<std::uint8_t>();
   frame.credits = reader.number<std::uint16_t>();
   frame.payload = reader.number<std::uint32_t>();
-  (void)reader.number<std::uint32_t>();
+  frame.slots = reader.number<std::uint16_t>();
+  frame.slot = reader.number<std::uint16_t>();
   for (std::uint64_t* value : {&frame.operation, &frame.address, &frame.total, &frame.offset, &frame.value, &frame.extra}) *value = reader.number<std::uint64_t>();
   if (frame.payload > largest_payload) return bad(fmt::format("a frame of {} bytes", frame.payload));
-  const bool carries = frame.type == FrameType::put || frame.type == FrameType::reply || frame.type == FrameType::body;
+  const bool carries = carries_data(frame.type);
+  if (!carries && frame.payload > largest_control) return bad(fmt::format("a frame of {} bytes", frame.payload));
   if (carries && (frame.offset > frame.total || frame.payload > frame.total - frame.offset)) return bad("bytes behind the end of an operation");
   if (frame.address + frame.total < frame.address) return bad("a range that wraps around");
   return frame;
@@ -138,6 +141,8 @@ std::vector<std::byte> put_hello(const Hello& hello) {
     body.gid(lane.gid);
     body.number(lane.lid);
     body.number(lane.mtu);
+    body.number(lane.slots_address);
+    body.number(lane.slots_key);
   }
   const auto bytes = body.take();
   Writer message;
@@ -181,6 +186,8 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
     lane.gid = reader.gid();
     lane.lid = reader.number<std::uint16_t>();
     lane.mtu = reader.number<std::uint32_t>();
+    lane.slots_address = reader.number<std::uint64_t>();
+    lane.slots_key = reader.number<std::uint32_t>();
     hello.lanes.push_back(lane);
   }
   if (!reader.ok() || !reader.at_end()) return bad("a greeting of the wrong length");

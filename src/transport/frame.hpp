@@ -43,7 +43,9 @@ constexpr std::uint8_t flag_checked = 4;    ///< message: value holds a CRC
 struct Frame {
   FrameType type = FrameType::credit;
   std::uint8_t flags = 0;
-  std::uint16_t credits = 0;  ///< receives that the sender has posted again
+  std::uint16_t credits = 0;  ///< receives that the sender of the frame has posted again
+  std::uint16_t slots = 0;    ///< its bounce buffers that are free again
+  std::uint16_t slot = 0;     ///< of a queue pair: the bounce buffer that holds the payload
   std::uint32_t payload = 0;  ///< bytes behind the header
   std::uint64_t operation = 0;
   std::uint64_t address = 0;
@@ -54,6 +56,8 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 constexpr std::size_t frame_header = 64;
+constexpr std::size_t largest_control = 512;  ///< payload of frames that carry no data
+constexpr bool carries_data(FrameType type) { return type == FrameType::put || type == FrameType::reply || type == FrameType::body; }
 
 /// Writes the header; little endian on the wire.
 void put_frame(std::span<std::byte, frame_header> to, const Frame& frame);
@@ -70,6 +74,8 @@ struct LaneOffer {
   Gid gid{};
   std::uint16_t lid = 0;
   std::uint32_t mtu = 1024;
+  std::uint64_t slots_address = 0;  ///< of its bounce buffers, one behind the other
+  std::uint32_t slots_key = 0;
   bool operator==(const LaneOffer&) const = default;
 };
 

@@ -30,7 +30,7 @@ struct TransportOptions {
   Bytes largest_message{std::uint64_t{1} << 30U};  ///< of one RDMA work request, where the NIC takes that much
   Duration limit{10};           ///< of an operation, from asking to its end; then the connection is given up
   Duration setup_limit{10};
-  unsigned timeout = 14;        ///< of the NIC: 4.096 us times 2 to its power, until it sends again
+  unsigned timeout = 17;        ///< of the NIC: 4.096 us times 2 to its power, until it sends again
   unsigned retries = 6;         ///< 0 to 6
   bool check = false;           ///< compare CRC32C of the bytes at both ends, read by the copy engine
   bool flush = true;            ///< for tests alone: false leaves inbound RDMA writes unflushed

@@ -8,14 +8,13 @@ namespace gdr::transport {
 namespace {
 
 constexpr unsigned control_buffers = 2;
-bool is_data(const Frame& frame) { return frame.type == FrameType::put || frame.type == FrameType::reply || frame.type == FrameType::body; }
-
 }  // namespace
 
 StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned depth) : stream_(std::move(stream)) {
   const unsigned count = depth + control_buffers;
-  sends_.assign(count, std::vector<std::byte>(chunk.count));
-  receives_.assign(count, std::vector<std::byte>(chunk.count));
+  const std::size_t size = std::max<std::size_t>(chunk.count, largest_control);
+  sends_.assign(count, std::vector<std::byte>(size));
+  receives_.assign(count, std::vector<std::byte>(size));
   for (unsigned slot = 0; slot < count; ++slot) {
     free_.push_back(slot);
     free_receives_.push_back(slot);
@@ -35,7 +34,7 @@ void StreamLane::send(unsigned slot, const Frame& frame) {
   sending.slot = slot;
   sending.payload = frame.payload;
   put_frame(sending.header, frame);
-  if (is_data(frame)) data_sent_.count += frame.payload;
+  if (carries_data(frame.type)) data_sent_.count += frame.payload;
 }
 
 /// What cannot be written is no error yet: the peer may have said why, which is still to be read.
@@ -116,7 +115,7 @@ bool StreamLane::read(LaneListener& listener) {
     }
     if (!fill({receives_[slot_].data(), frame_->payload}, listener, read_any)) break;
     free_receives_.pop_back();
-    if (is_data(*frame_)) data_received_.count += frame_->payload;
+    if (carries_data(frame_->type)) data_received_.count += frame_->payload;
     const Frame frame = *frame_;
     frame_.reset();
     listener.on_frame(*this, frame, slot_);

@@ -16,10 +16,10 @@ namespace gdr::transport {
 
 /// One side of a pair: its memory, its transport, its connection, what it logged.
 struct End {
+  std::vector<std::string> log;  // outlives what writes into it
   std::shared_ptr<memory::DeviceMemory> memory;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Connection> connection;
-  std::vector<std::string> log;
 
   memory::DevicePointer allocate(std::size_t size) const { return memory->allocate(Bytes{size}).value(); }
   /// Bytes from a seed.
