@@ -36,6 +36,7 @@ struct Options {
   unsigned queue_pairs = 1;
   unsigned depth = 128;
   unsigned bounce_buffers = 8;
+  unsigned timeout = 17;
   int gid_index = -1;
   std::uint16_t port = 18515;
   bool check = false;
@@ -57,7 +58,9 @@ std::vector<Bytes> sizes_of(const std::string& text) {
 
 MeasurePlan plan_of(const Options& options) {
   MeasurePlan plan;
-  plan.operation = options.operation == "write" ? MeasurePlan::Operation::write : options.operation == "read" ? MeasurePlan::Operation::read : MeasurePlan::Operation::send;
+  plan.operation = options.operation == "write"  ? MeasurePlan::Operation::write
+                   : options.operation == "read" ? MeasurePlan::Operation::read
+                                                 : MeasurePlan::Operation::send;
   plan.latency = options.latency;
   plan.check = options.check;
   plan.queue_pairs = options.queue_pairs;
@@ -79,6 +82,7 @@ TransportOptions transport_options(const Options& options, const MeasurePlan& pl
   result.chunk = parse_bytes(options.chunk);
   result.depth = options.bounce_buffers;
   result.queue_depth = std::max(64U, options.depth + options.bounce_buffers + 8);
+  result.timeout = options.timeout;
   result.limit = parse_duration(options.limit);
   return result;
 }
@@ -119,16 +123,19 @@ Spread spread_of(const std::vector<Duration>& values) {
 std::string to_text(const std::vector<Measured>& results, bool latency) {
   std::vector<std::vector<std::string>> rows;
   if (latency) {
-    rows.push_back({"#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99%[usec]", "99.9%[usec]"});
+    rows.push_back({"#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99%[usec]",
+                    "99.9%[usec]"});
   } else {
     rows.push_back({"#bytes", "#iterations", "BW peak[MB/sec]", "BW average[MB/sec]", "MsgRate[Mpps]"});
   }
   for (const Measured& result : results) {
-    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{fmt::format("{}", result.size.count), fmt::format("{}", result.iterations)});
+    std::vector<std::string>& row =
+        rows.emplace_back(std::vector<std::string>{fmt::format("{}", result.size.count), fmt::format("{}", result.iterations)});
     if (latency) {
       const auto& times = result.latencies;
       const Spread spread = spread_of(times);
-      for (const Duration value : {times.front(), times.back(), at_share(times, 0.5), spread.mean, spread.deviation, at_share(times, 0.99), at_share(times, 0.999)})
+      for (const Duration value : {times.front(), times.back(), at_share(times, 0.5), spread.mean, spread.deviation, at_share(times, 0.99),
+                                   at_share(times, 0.999)})
         row.push_back(fmt::format("{:.2f}", value.us()));
     } else {
       const double rate = result.size.count > 0 ? result.average.bytes_per_second / result.size.as_double() * 1e-6 : 0;
@@ -163,24 +170,38 @@ json::Value to_json(const std::vector<Measured>& results, bool latency) {
 json::Value moved_to_json(const Side& side) {
   const memory::MoverBytes memory = side.memory->moved();
   const PathBytes path = side.connection->bytes();
-  return json::Object{{"copy_engine_out", memory.copy_engine_out.count}, {"copy_engine_in", memory.copy_engine_in.count}, {"copy_engine_within", memory.copy_engine_within.count},
-                      {"cpu", memory.cpu.count}, {"rdma", path.rdma.count}, {"bounce_out", path.bounce_out.count}, {"bounce_in", path.bounce_in.count},
-                      {"socket_out", path.socket_out.count}, {"socket_in", path.socket_in.count}};
+  return json::Object{{"copy_engine_out", memory.copy_engine_out.count},
+                      {"copy_engine_in", memory.copy_engine_in.count},
+                      {"copy_engine_within", memory.copy_engine_within.count},
+                      {"cpu", memory.cpu.count},
+                      {"rdma", path.rdma.count},
+                      {"bounce_out", path.bounce_out.count},
+                      {"bounce_in", path.bounce_in.count},
+                      {"socket_out", path.socket_out.count},
+                      {"socket_in", path.socket_in.count}};
 }
 
 void print(const Options& options, const Side& side, const std::vector<Measured>& results) {
   const std::string path(to_string(side.connection->path()));
   if (options.format == "json") {
-    write_file("-", json::dump(json::Object{{"format", 1}, {"operation", options.operation}, {"path", path}, {"memory", side.memory->name()}, {"nics", side.transport->nics()},
-                                            {"queue_pairs", static_cast<std::int64_t>(options.queue_pairs)}, {"results", to_json(results, options.latency)}, {"moved_bytes", moved_to_json(side)}}));
+    write_file("-", json::dump(json::Object{{"format", 1},
+                                            {"operation", options.operation},
+                                            {"path", path},
+                                            {"memory", side.memory->name()},
+                                            {"nics", side.transport->nics()},
+                                            {"queue_pairs", static_cast<std::int64_t>(options.queue_pairs)},
+                                            {"results", to_json(results, options.latency)},
+                                            {"moved_bytes", moved_to_json(side)}}));
     return;
   }
   std::string moved;
   const json::Value counters = moved_to_json(side);
   for (const auto& [name, value] : *counters.as<json::Object>())
-    if (*value.as<std::int64_t>() > 0) moved += fmt::format("{}{} {}", moved.empty() ? "" : ", ", name, to_string(Bytes{static_cast<std::uint64_t>(*value.as<std::int64_t>())}));
-  write_file("-", fmt::format("{} by {}, {} over {}\n{}moved here: {}\n", options.operation, path, side.memory->name(), side.transport->nics(),
-                              to_text(results, options.latency), moved.empty() ? "nothing" : moved));
+    if (*value.as<std::int64_t>() > 0)
+      moved +=
+          fmt::format("{}{} {}", moved.empty() ? "" : ", ", name, to_string(Bytes{static_cast<std::uint64_t>(*value.as<std::int64_t>())}));
+  write_file("-", fmt::format("{} by {}, {} over {}\n{}moved here: {}\n", options.operation, path, side.memory->name(),
+                              side.transport->nics(), to_text(results, options.latency), moved.empty() ? "nothing" : moved));
 }
 
 int failed(const Status& status) {
@@ -267,7 +288,9 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("host", options.host, "the server's name or address; without it, this is the server");
   command.add_option("--path", options.path, "auto, gdr, staged or tcp; by name it is that path or an error")->capture_default_str();
   command.add_option("--memory", options.memory, "host, fake, bar:K (guests of gdr emulate) or cuda:K")->capture_default_str();
-  command.add_option("--operation", options.operation, "write, read or send")->check(CLI::IsMember({"write", "read", "send"}))->capture_default_str();
+  command.add_option("--operation", options.operation, "write, read or send")
+      ->check(CLI::IsMember({"write", "read", "send"}))
+      ->capture_default_str();
   command.add_option("--size", options.sizes, "sizes separated by commas, or all: 2B to 8MiB")->capture_default_str();
   command.add_option("--iterations", options.iterations, "of each size")->check(CLI::Range(1, 100000000))->capture_default_str();
   command.add_option("--depth", options.depth, "operations at once, for bandwidth")->check(CLI::Range(1, 4096))->capture_default_str();
@@ -276,10 +299,15 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--gid-index", options.gid_index, "entry of the GID table (default: RoCEv2, by address)")->check(CLI::Range(0, 255));
   command.add_option("--level", options.level, "gdr up to this distance: LOC, PIX, PXB, PHB, SYS, or 0 to 4")->capture_default_str();
   command.add_option("--chunk", options.chunk, "of bounce buffers")->capture_default_str();
-  command.add_option("--bounce-buffers", options.bounce_buffers, "of each queue pair, each way")->check(CLI::Range(2, 4096))->capture_default_str();
+  command.add_option("--bounce-buffers", options.bounce_buffers, "of each queue pair, each way")
+      ->check(CLI::Range(2, 4096))
+      ->capture_default_str();
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")->check(CLI::IsMember({"tcp", "rdma_cm"}))->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
   command.add_option("--limit", options.limit, "of one operation")->capture_default_str();
+  command.add_option("--timeout", options.timeout, "of the NIC: 4.096us times 2 to this until it sends again")
+      ->check(CLI::Range(1, 24))
+      ->capture_default_str();
   command.add_flag("--latency", options.latency, "ping-pong; half of the time there and back (a read: all of it)");
   command.add_flag("--check", options.check, "compare CRC32C of the bytes at both ends");
   command.add_flag("--loopback", options.loopback, "both ends in this process");

@@ -52,7 +52,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                                                                     // NOLINT
+  Result(T value) : value_(std::move(value)) {}                                                                       // NOLINT
   Result(Status status) : status_(std::move(status)) { check(!status_.ok(), "a Result without value is an error"); }  // NOLINT
 
   [[nodiscard]] bool ok() const { return value_.has_value(); }

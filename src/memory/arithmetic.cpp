@@ -28,8 +28,7 @@ std::uint16_t float_to_half(float value) {
   // 65520 is halfway between the largest half and what would follow it.
   if (magnitude >= 65520.0F) return static_cast<std::uint16_t>(sign | 0x7c00U);
   // Below 2^-14 halves are multiples of 2^-24; nearbyint rounds to nearest even.
-  if (magnitude < 0x1p-14F)
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(magnitude, 24))));
+  if (magnitude < 0x1p-14F) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(magnitude, 24))));
   const std::uint32_t rest = bits & 0x7fffffffU;
   const std::uint32_t rounded = rest + 0xfffU + ((rest >> 13U) & 1U);
   return static_cast<std::uint16_t>(sign | ((rounded - (112U << 23U)) >> 13U));
@@ -62,7 +61,8 @@ void add_each(std::byte* into, const std::byte* from, std::uint64_t count, Add a
 void add_elements(std::byte* into, const std::byte* from, std::uint64_t count, ElementType type) {
   using Bits16 = std::uint16_t;
   switch (type) {
-    case ElementType::float32: return add_each<float>(into, from, count, [](float a, float b) { return a + b; });
+    case ElementType::float32:
+      return add_each<float>(into, from, count, [](float a, float b) { return a + b; });
     case ElementType::int32:
       return add_each<std::uint32_t>(into, from, count, [](std::uint32_t a, std::uint32_t b) { return a + b; });
     // A sum of two such numbers, rounded to float and then again, is the sum rounded once: float has more than twice their bits.

@@ -26,7 +26,8 @@ std::unique_ptr<DeviceMemory> make_memory(const std::string& text) {
     options.index = index;
     return make_fake_memory(options);
   }
-  throw InputError(fmt::format("memory \"{}\": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0", printable(text)));
+  throw InputError(
+      fmt::format("memory \"{}\": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0", printable(text)));
 }
 
 }  // namespace gdr::memory

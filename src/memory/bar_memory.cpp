@@ -19,11 +19,13 @@ namespace {
 /// The BAR of a fake GPU. Device pointers are address space without access, as with the fake in the process.
 class BarBacking final : public Backing {
  public:
-  explicit BarBacking(unsigned index) : index_(index), path_(fmt::format("/dev/gdr-gpu{}", index)), device_fd_(open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
+  explicit BarBacking(unsigned index)
+      : index_(index), path_(fmt::format("/dev/gdr-gpu{}", index)), device_fd_(open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
     if (!device_fd_.is_open())
       throw InputError(fmt::format("bar memory {}: {}: {}; it is there in guests of gdr emulate", index, path_, std::strerror(errno)));
     gdr_gpu_query query = {};
-    if (ioctl(device_fd_.get(), GDR_GPU_QUERY, &query) != 0) throw InputError(fmt::format("{}: not a fake GPU: {}", path_, std::strerror(errno)));
+    if (ioctl(device_fd_.get(), GDR_GPU_QUERY, &query) != 0)
+      throw InputError(fmt::format("{}: not a fake GPU: {}", path_, std::strerror(errno)));
     device_ = Mapping::reserve(Bytes{query.bar_size}, Bytes{std::uint64_t{2} << 20U});
     if (!device_.is_open()) throw InputError(fmt::format("{}: no address space of {}", path_, to_string(Bytes{query.bar_size})));
     trap_ = std::make_unique<AccessTrap>(BarBacking::name(), device_.address(), Bytes{query.bar_size});
@@ -47,7 +49,8 @@ class BarBacking final : public Backing {
     if (!mapped.is_open()) {
       const int error = errno;
       ioctl(device_fd_.get(), GDR_GPU_FREE, &range);
-      return Status(Cause::device_failed, fmt::format("{}: {} at {:#x} of the BAR cannot be mapped: {}", name(), to_string(size), range.offset, std::strerror(error)));
+      return Status(Cause::device_failed, fmt::format("{}: {} at {:#x} of the BAR cannot be mapped: {}", name(), to_string(size),
+                                                      range.offset, std::strerror(error)));
     }
     std::byte* cpu = mapped.data();
     mappings_.emplace(range.offset, std::move(mapped));

@@ -57,10 +57,10 @@ struct Exported {
     Bytes offset;  ///< of the range in the descriptor
   };
   std::optional<DmaBuf> dma_buf;
-  std::string no_dma_buf;                 ///< why there is none
+  std::string no_dma_buf;                     ///< why there is none
   std::optional<std::uint64_t> host_address;  ///< what ibv_reg_mr takes: it works where a peer-memory driver knows the memory
-  std::string no_host_address;            ///< why there is none
-  std::shared_ptr<void> window;           ///< what the export holds of the device (BAR1); given back with the last copy
+  std::string no_host_address;                ///< why there is none
+  std::shared_ptr<void> window;               ///< what the export holds of the device (BAR1); given back with the last copy
 };
 
 /// Memory of one device. Every function may be called from any thread. Sizes of 0 are fine. A range that is not inside one

@@ -42,7 +42,8 @@ class FakeBacking final : public Backing {
       offset = start + length;
     }
     if (size.count > options_.capacity.count || offset > options_.capacity.count - size.count)
-      return Status(Cause::out_of_memory, fmt::format("{}: no {} in one piece are left of {}", name(), to_string(size), to_string(options_.capacity)));
+      return Status(Cause::out_of_memory,
+                    fmt::format("{}: no {} in one piece are left of {}", name(), to_string(size), to_string(options_.capacity)));
     taken_.emplace(offset, size.count);
     return Placed{device_.address() + offset, mapped_.data() + offset, size, memory_.get(), Bytes{offset}};
   }
@@ -67,9 +68,11 @@ class FakeBacking final : public Backing {
 std::unique_ptr<DeviceMemory> make_fake_memory(const FakeOptions& options) {
   const std::uint64_t granule = options.granularity.count;
   if (!std::has_single_bit(granule) || granule < 4096 || granule > (std::uint64_t{2} << 20U))
-    throw InputError(fmt::format("fake memory: a granularity of {}; it is a power of two from 4KiB to 2MiB", to_string(options.granularity)));
+    throw InputError(
+        fmt::format("fake memory: a granularity of {}; it is a power of two from 4KiB to 2MiB", to_string(options.granularity)));
   if (options.capacity.count == 0 || options.capacity.count % granule != 0)
-    throw InputError(fmt::format("fake memory of {}: it is a multiple of the granularity, {}", to_string(options.capacity), to_string(options.granularity)));
+    throw InputError(fmt::format("fake memory of {}: it is a multiple of the granularity, {}", to_string(options.capacity),
+                                 to_string(options.granularity)));
   return std::make_unique<MappedMemory>(std::make_unique<FakeBacking>(options), options.faults);
 }
 

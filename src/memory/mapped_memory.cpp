@@ -46,7 +46,8 @@ MappedMemory::~MappedMemory() {
 
 Result<DevicePointer> MappedMemory::allocate(Bytes size) {
   const std::uint64_t granule = granularity().count;
-  if (size.count > (std::uint64_t{1} << 48U)) return Status(Cause::out_of_memory, fmt::format("{}: {} are more than any device has", name(), to_string(size)));
+  if (size.count > (std::uint64_t{1} << 48U))
+    return Status(Cause::out_of_memory, fmt::format("{}: {} are more than any device has", name(), to_string(size)));
   const Bytes rounded{(std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule};
   const std::lock_guard lock(mutex_);
   Result<Placed> placed = backing_->place(rounded);
@@ -252,9 +253,15 @@ const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
 void MappedMemory::execute(const Operation& operation) {
   const Bytes size = operation.size;
   switch (operation.kind) {
-    case Kind::copy_in: store(operation.to, static_cast<const std::byte*>(operation.host_from), size); break;
-    case Kind::copy_out: std::memcpy(operation.host_to, load(operation.from, size), size.count); break;
-    case Kind::copy_within: store(operation.to, load(operation.from, size), size); break;
+    case Kind::copy_in:
+      store(operation.to, static_cast<const std::byte*>(operation.host_from), size);
+      break;
+    case Kind::copy_out:
+      std::memcpy(operation.host_to, load(operation.from, size), size.count);
+      break;
+    case Kind::copy_within:
+      store(operation.to, load(operation.from, size), size);
+      break;
     case Kind::fill: {
       const std::vector<std::byte> bytes(size.count, std::byte{operation.value});
       store(operation.to, bytes.data(), size);
@@ -300,7 +307,8 @@ Result<Exported> MappedMemory::export_range(DevicePointer pointer, Bytes size) {
   }
   const std::uint64_t offset = pointer.address - allocation->placed.device_base;
   if (allocation->placed.fd >= 0 && faults_.dma_buf) {
-    exported.dma_buf = Exported::DmaBuf{UniqueFd(fcntl(allocation->placed.fd, F_DUPFD_CLOEXEC, 0)), allocation->placed.fd_offset + Bytes{offset}};
+    exported.dma_buf =
+        Exported::DmaBuf{UniqueFd(fcntl(allocation->placed.fd, F_DUPFD_CLOEXEC, 0)), allocation->placed.fd_offset + Bytes{offset}};
   } else {
     exported.no_dma_buf = faults_.dma_buf ? "this memory has no descriptor" : "the driver exports no dma-buf";
   }

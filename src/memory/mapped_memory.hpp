@@ -104,7 +104,7 @@ class MappedMemory final : public DeviceMemory {
 
   std::unique_ptr<Backing> backing_;
   DeviceFaults faults_;
-  mutable std::mutex mutex_;  // everything below
+  mutable std::mutex mutex_;                         // everything below
   std::map<std::uint64_t, Allocation> allocations_;  // by device base
   std::map<std::uint64_t, Queue> queues_;
   std::map<std::uint64_t, Mark> marks_;

@@ -40,8 +40,10 @@ struct Calls {
 };
 
 const Calls& calls_of(SetUp by) {
-  static constexpr Calls tcp{::socket, ::bind, ::listen, ::accept, ::connect, ::close, ::send, ::recv, ::getsockname, ::getpeername, ::setsockopt, ::fcntl, ::poll, "TCP"};
-  static constexpr Calls cm{rsocket, rbind, rlisten, raccept, rconnect, rclose, rsend, rrecv, rgetsockname, rgetpeername, rsetsockopt, rfcntl, rpoll, "rdma_cm"};
+  static constexpr Calls tcp{::socket, ::bind,        ::listen,      ::accept,     ::connect, ::close, ::send,
+                             ::recv,   ::getsockname, ::getpeername, ::setsockopt, ::fcntl,   ::poll,  "TCP"};
+  static constexpr Calls cm{rsocket, rbind,        rlisten,      raccept,     rconnect, rclose, rsend,
+                            rrecv,   rgetsockname, rgetpeername, rsetsockopt, rfcntl,   rpoll,  "rdma_cm"};
   return by == SetUp::tcp ? tcp : cm;
 }
 
@@ -49,7 +51,9 @@ using Clock = std::chrono::steady_clock;
 int milliseconds_until(Clock::time_point end) {
   return static_cast<int>(std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count()));
 }
-Clock::time_point in(Duration span) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(span.seconds)); }
+Clock::time_point in(Duration span) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(span.seconds));
+}
 
 class Socket {
  public:
@@ -70,7 +74,9 @@ class Socket {
 std::string words(const sockaddr_storage& address, socklen_t length) {
   std::array<char, 128> host{};
   std::array<char, 16> port{};
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host.data(), host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) return "the peer";
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "the peer";
   return fmt::format("{}:{}", host.data(), port.data());
 }
 
@@ -134,7 +140,8 @@ class SocketListener final : public Listener {
     const auto end = in(limit);
     pollfd waiting = {socket_.fd(), POLLIN, 0};
     while (calls.poll(&waiting, 1, milliseconds_until(end)) <= 0)
-      if (milliseconds_until(end) == 0) return Status(Cause::timed_out, fmt::format("nobody connected to port {} within {}", port_, to_string(limit)));
+      if (milliseconds_until(end) == 0)
+        return Status(Cause::timed_out, fmt::format("nobody connected to port {} within {}", port_, to_string(limit)));
     sockaddr_storage address = {};
     socklen_t length = sizeof(address);
     Socket accepted(calls, calls.accept(socket_.fd(), reinterpret_cast<sockaddr*>(&address), &length));
@@ -157,7 +164,8 @@ Status try_connect(const Socket& socket, const addrinfo& to, Clock::time_point e
   if (calls.poll(&waiting, 1, milliseconds_until(end)) <= 0) return {Cause::timed_out, "no answer"};
   sockaddr_storage peer = {};
   socklen_t length = sizeof(peer);
-  if (calls.getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) == 0 && (waiting.revents & (POLLERR | POLLHUP)) == 0) return {};
+  if (calls.getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) == 0 && (waiting.revents & (POLLERR | POLLHUP)) == 0)
+    return {};
   return {Cause::peer_gone, "nobody listens there"};
 }
 
@@ -187,14 +195,17 @@ Result<std::unique_ptr<ByteStream>> connect(SetUp by, const std::string& host, s
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(std::min(50, milliseconds_until(end))));
   } while (milliseconds_until(end) > 0);
-  return Status(Cause::timed_out, fmt::format("{}:{} by {}: not connected within {}: {}", host, port, calls.name, to_string(limit), last.text()));
+  return Status(Cause::timed_out,
+                fmt::format("{}:{} by {}: not connected within {}: {}", host, port, calls.name, to_string(limit), last.text()));
 }
 
 std::pair<std::unique_ptr<ByteStream>, std::unique_ptr<ByteStream>> stream_pair() {
   std::array<int, 2> fds{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0) throw InputError(fmt::format("no pair of sockets: {}", std::strerror(errno)));
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0)
+    throw InputError(fmt::format("no pair of sockets: {}", std::strerror(errno)));
   const Calls& tcp = calls_of(SetUp::tcp);
-  return {std::make_unique<SocketStream>(Socket(tcp, fds[0]), "the other end"), std::make_unique<SocketStream>(Socket(tcp, fds[1]), "the other end")};
+  return {std::make_unique<SocketStream>(Socket(tcp, fds[0]), "the other end"),
+          std::make_unique<SocketStream>(Socket(tcp, fds[1]), "the other end")};
 }
 
 }  // namespace gdr::transport

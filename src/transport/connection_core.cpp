@@ -89,12 +89,18 @@ void ConnectionCore::reply_done(std::uint64_t operation, const Status& outcome, 
 
 std::string ConnectionCore::words(const Operation& operation) const {
   switch (operation.kind) {
-    case OperationKind::write: return fmt::format("write of {}", to_string(operation.size));
-    case OperationKind::read: return fmt::format("read of {}", to_string(operation.size));
-    case OperationKind::send: return fmt::format("send of {}", to_string(operation.size));
-    case OperationKind::receive: return fmt::format("receive of up to {}", to_string(operation.size));
-    case OperationKind::atomic: return "atomic";
-    case OperationKind::serve_read: return fmt::format("the peer's read of {}", to_string(operation.size));
+    case OperationKind::write:
+      return fmt::format("write of {}", to_string(operation.size));
+    case OperationKind::read:
+      return fmt::format("read of {}", to_string(operation.size));
+    case OperationKind::send:
+      return fmt::format("send of {}", to_string(operation.size));
+    case OperationKind::receive:
+      return fmt::format("receive of up to {}", to_string(operation.size));
+    case OperationKind::atomic:
+      return "atomic";
+    case OperationKind::serve_read:
+      return fmt::format("the peer's read of {}", to_string(operation.size));
   }
   return "?";
 }
@@ -108,7 +114,8 @@ Result<OperationId> ConnectionCore::begin(Operation operation) {
     const auto info = engine_.memory->query(operation.local);
     const bool inside = info && operation.size.count <= info->size.count - (operation.local.address - info->base.address);
     if (!inside && (operation.size.count > 0 || !info))
-      return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(), to_string(operation.size), operation.local.address));
+      return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(),
+                                                to_string(operation.size), operation.local.address));
   } else if (operation.remote % 8 != 0) {
     return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
   }
@@ -176,7 +183,9 @@ void ConnectionCore::fail(const Status& why, bool tell_peer) {
 void ConnectionCore::check_deadlines() {
   const Duration now = engine_.verbs->now();
   if (state == State::setting_up && now > setup_deadline_)
-    return fail({Cause::timed_out, fmt::format("{}: the connection was not set up within {}", peer_name_, to_string(engine_.options.setup_limit))}, true);
+    return fail(
+        {Cause::timed_out, fmt::format("{}: the connection was not set up within {}", peer_name_, to_string(engine_.options.setup_limit))},
+        true);
   if (flushed_since_ && now > *flushed_since_ + patience)
     return fail({Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer_name_)}, true);
   // They were asked for one after another with the same limit: the first one's is over first.
@@ -215,12 +224,14 @@ void ConnectionCore::on_broken(Lane& lane, Outcome outcome) {
     case Outcome::retry_exceeded:
       if (down) return fail({Cause::link_lost, fmt::format("{}: its port is down ({})", nic.name, what)}, true);
       return fail({Cause::peer_gone, fmt::format("{} does not answer on {} ({})", peer_name_, nic.name, what)}, true);
-    case Outcome::rnr_exceeded: return fail({Cause::peer_gone, fmt::format("{} takes no more messages on {} ({})", peer_name_, nic.name, what)}, true);
+    case Outcome::rnr_exceeded:
+      return fail({Cause::peer_gone, fmt::format("{} takes no more messages on {} ({})", peer_name_, nic.name, what)}, true);
     case Outcome::remote_access:
     case Outcome::remote_invalid:
     case Outcome::remote_operation:
       return fail({Cause::remote_access, fmt::format("{} refused an address or key ({}); was its memory freed?", peer_name_, what)}, true);
-    default: return fail({Cause::device_failed, fmt::format("{}: {}", nic.name, what)}, true);
+    default:
+      return fail({Cause::device_failed, fmt::format("{}: {}", nic.name, what)}, true);
   }
 }
 
@@ -247,7 +258,8 @@ Status ConnectionCore::share(std::uint64_t tag, memory::DevicePointer pointer, B
   if (state != State::open) return state == State::failed ? status : Status(Cause::invalid, "the connection is not set up yet");
   const auto info = engine_.memory->query(pointer);
   if (!info || size.count > info->size.count - (pointer.address - info->base.address))
-    return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(), to_string(size), pointer.address)};
+    return {Cause::invalid,
+            fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(), to_string(size), pointer.address)};
   if (shares_.contains(tag)) return {Cause::invalid, fmt::format("a range with tag {} is shared already", tag)};
   Share share{pointer, size, info->allocation, {}};
   std::vector<std::uint32_t> keys;

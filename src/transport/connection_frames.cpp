@@ -19,7 +19,8 @@ std::string text_of(std::span<const std::byte> payload) {
 }
 
 Cause cause_of(std::uint64_t value) {
-  return value > static_cast<std::uint64_t>(Cause::ok) && value <= static_cast<std::uint64_t>(Cause::cancelled) ? static_cast<Cause>(value) : Cause::peer_failed;
+  return value > static_cast<std::uint64_t>(Cause::ok) && value <= static_cast<std::uint64_t>(Cause::cancelled) ? static_cast<Cause>(value)
+                                                                                                                : Cause::peer_failed;
 }
 
 }  // namespace
@@ -44,10 +45,15 @@ void ConnectionCore::on_immediate(std::uint32_t immediate, Bytes size) {
 
 void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> payload, bool by_stream) {
   switch (frame.type) {
-    case FrameType::share: return take_share(frame, payload);
-    case FrameType::unshare: shared_by_peer.erase(frame.value); return;
-    case FrameType::get: return serve_get(frame);
-    case FrameType::message: return take_message(frame, payload);
+    case FrameType::share:
+      return take_share(frame, payload);
+    case FrameType::unshare:
+      shared_by_peer.erase(frame.value);
+      return;
+    case FrameType::get:
+      return serve_get(frame);
+    case FrameType::message:
+      return take_message(frame, payload);
     case FrameType::clear: {
       const auto found = operations_.find(frame.operation);
       if (found == operations_.end() || found->second.kind != OperationKind::send || found->second.phase != Phase::confirming)
@@ -58,11 +64,16 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
       to_issue_.push_back(frame.operation);
       return;
     }
-    case FrameType::atomic: return serve_atomic(frame);
-    case FrameType::notify: return take_notify(frame);
-    case FrameType::verify: return serve_verify(frame);
-    case FrameType::done: return take_done(frame, payload);
-    case FrameType::abort: return fail({Cause::peer_failed, fmt::format("{}: {}: {}", peer_name_, to_string(cause_of(frame.value)), text_of(payload))}, false);
+    case FrameType::atomic:
+      return serve_atomic(frame);
+    case FrameType::notify:
+      return take_notify(frame);
+    case FrameType::verify:
+      return serve_verify(frame);
+    case FrameType::done:
+      return take_done(frame, payload);
+    case FrameType::abort:
+      return fail({Cause::peer_failed, fmt::format("{}: {}: {}", peer_name_, to_string(cause_of(frame.value)), text_of(payload))}, false);
     case FrameType::goodbye: {
       peer_closed_ = true;
       if (!by_stream) return;
@@ -71,7 +82,8 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
         while (state == State::open && lane->poll(*this)) continue;
       return fail({Cause::peer_gone, fmt::format("{} closed the connection", peer_name_)}, false);
     }
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -180,7 +192,8 @@ void ConnectionCore::serve_verify(const Frame& frame) {
     right = !crc.ok() ? crc.status()
             : crc.value() == frame.value
                 ? Status()
-                : Status(Cause::corrupt, fmt::format("{} at {:#x}: CRC32C {:08x} there, {:08x} here", to_string(Bytes{frame.total}), frame.address, crc.value(), frame.value));
+                : Status(Cause::corrupt, fmt::format("{} at {:#x}: CRC32C {:08x} there, {:08x} here", to_string(Bytes{frame.total}),
+                                                     frame.address, crc.value(), frame.value));
   }
   if (right.ok() && (frame.flags & flag_immediate) != 0) arrivals.push_back({static_cast<std::uint32_t>(frame.extra), Bytes{frame.total}});
   reply_done(frame.operation, right);
@@ -197,7 +210,8 @@ void ConnectionCore::take_notify(const Frame& frame) {
 void ConnectionCore::take_message(const Frame& frame, std::span<const std::byte> payload) {
   auto keys = parse_keys(payload);
   if (!keys.ok()) return fail(keys.status(), true);
-  if (messages_.size() >= 65536) return fail({Cause::protocol, "the peer said what it must not: more than 65536 sends without a receive"}, true);
+  if (messages_.size() >= 65536)
+    return fail({Cause::protocol, "the peer said what it must not: more than 65536 sends without a receive"}, true);
   Message message{frame.operation, frame.address, Bytes{frame.total}, {}, std::move(keys.value())};
   if ((frame.flags & flag_checked) != 0) message.crc = static_cast<std::uint32_t>(frame.value);
   messages_.push_back(std::move(message));
@@ -208,7 +222,8 @@ void ConnectionCore::take_done(const Frame& frame, std::span<const std::byte> pa
   const auto found = operations_.find(frame.operation);
   if (found == operations_.end()) return;
   Operation& operation = found->second;
-  if (frame.value != static_cast<std::uint64_t>(Cause::ok)) return finish(frame.operation, {cause_of(frame.value), fmt::format("{}: {}: {}", words(operation), peer_name_, text_of(payload))});
+  if (frame.value != static_cast<std::uint64_t>(Cause::ok))
+    return finish(frame.operation, {cause_of(frame.value), fmt::format("{}: {}: {}", words(operation), peer_name_, text_of(payload))});
   const bool staged_write = operation.kind == OperationKind::write && !operation.direct;
   if (staged_write && engine_.options.check && !operation.verified) return confirm(frame.operation, operation);
   finish(frame.operation, {}, frame.extra);

@@ -36,9 +36,11 @@ Status ConnectionCore::choose_way(Operation& operation) {
   operation.direct = why.empty();
   if (operation.direct) return {};
   operation.registrations.clear();
-  if (engine_.options.path == Path::gdr) return {Cause::registration_refused, fmt::format("path gdr was asked for: {}: {}", words(operation), why)};
+  if (engine_.options.path == Path::gdr)
+    return {Cause::registration_refused, fmt::format("path gdr was asked for: {}: {}", words(operation), why)};
   if (!fallback_logged_)
-    engine_.log(fmt::format("GPU Direct RDMA Disabled for GPU {} / HCA {}: {} is staged (and others like it): {}", engine_.facts.memory, engine_.facts.nics, words(operation), why));
+    engine_.log(fmt::format("GPU Direct RDMA Disabled for GPU {} / HCA {}: {} is staged (and others like it): {}", engine_.facts.memory,
+                            engine_.facts.nics, words(operation), why));
   fallback_logged_ = true;
   return {};
 }
@@ -63,7 +65,8 @@ bool ConnectionCore::issue_all() {
 /// True when nothing of it is left to be issued.
 bool ConnectionCore::issue(std::uint64_t number, Operation& operation) {
   switch (operation.kind) {
-    case OperationKind::write: return operation.direct ? issue_pieces(number, operation) : issue_frames(number, operation, FrameType::put);
+    case OperationKind::write:
+      return operation.direct ? issue_pieces(number, operation) : issue_frames(number, operation, FrameType::put);
     case OperationKind::read: {
       if (operation.direct) return issue_pieces(number, operation);
       Frame frame;
@@ -75,10 +78,14 @@ bool ConnectionCore::issue(std::uint64_t number, Operation& operation) {
       operation.phase = Phase::confirming;
       return true;
     }
-    case OperationKind::send: return operation.started ? issue_frames(number, operation, FrameType::body) : issue_message(number, operation);
-    case OperationKind::receive: return issue_pieces(number, operation);
-    case OperationKind::atomic: return issue_atomic(number, operation);
-    case OperationKind::serve_read: return issue_frames(number, operation, FrameType::reply);
+    case OperationKind::send:
+      return operation.started ? issue_frames(number, operation, FrameType::body) : issue_message(number, operation);
+    case OperationKind::receive:
+      return issue_pieces(number, operation);
+    case OperationKind::atomic:
+      return issue_atomic(number, operation);
+    case OperationKind::serve_read:
+      return issue_frames(number, operation, FrameType::reply);
   }
   return true;
 }
@@ -261,7 +268,11 @@ void ConnectionCore::moved(std::uint64_t number, Operation& operation) {
     Status right;
     if (operation.crc && engine_.options.check) {
       const auto crc = checksum(operation.local, operation.placed);
-      right = !crc.ok() ? crc.status() : crc.value() == *operation.crc ? Status() : Status(Cause::corrupt, fmt::format("send of {}: CRC32C {:08x} here, {:08x} at the sender", to_string(operation.placed), crc.value(), *operation.crc));
+      right = !crc.ok() ? crc.status()
+              : crc.value() == *operation.crc
+                  ? Status()
+                  : Status(Cause::corrupt, fmt::format("send of {}: CRC32C {:08x} here, {:08x} at the sender", to_string(operation.placed),
+                                                       crc.value(), *operation.crc));
     }
     reply_done(operation.peer_operation, right);
     return finish(number, right);
@@ -310,7 +321,8 @@ void ConnectionCore::match_messages() {
     operation.peer_operation = message.operation;
     operation.crc = message.crc;
     if (message.size > operation.size) {
-      const Status small(Cause::invalid, fmt::format("a send of {} met a receive of {}", to_string(message.size), to_string(operation.size)));
+      const Status small(Cause::invalid,
+                         fmt::format("a send of {} met a receive of {}", to_string(message.size), to_string(operation.size)));
       reply_done(message.operation, small);
       finish(number, small);
       continue;
@@ -320,7 +332,8 @@ void ConnectionCore::match_messages() {
     operation.keys = std::move(message.keys);
     const bool direct = path.path == Path::gdr && operation.keys.size() == lanes_.size() && register_local(operation).ok();
     if (!direct && engine_.options.path == Path::gdr) {
-      const Status refused(Cause::registration_refused, fmt::format("path gdr was asked for: the receive of {} cannot be registered", to_string(message.size)));
+      const Status refused(Cause::registration_refused,
+                           fmt::format("path gdr was asked for: the receive of {} cannot be registered", to_string(message.size)));
       reply_done(message.operation, refused);
       finish(number, refused);
       continue;

@@ -62,7 +62,8 @@ Hello ConnectionCore::own_hello() const {
   hello.memory = engine_.memory->name();
   hello.lanes = offers_;
   hello.reads_in_flight = 16;
-  for (const Nic& nic : engine_.nics) hello.reads_in_flight = std::min(hello.reads_in_flight, std::max(1U, nic.device->limits().reads_in_flight));
+  for (const Nic& nic : engine_.nics)
+    hello.reads_in_flight = std::min(hello.reads_in_flight, std::max(1U, nic.device->limits().reads_in_flight));
   return hello;
 }
 
@@ -118,7 +119,8 @@ void ConnectionCore::conclude(const Hello& peer) {
   const std::size_t count = path.path == Path::tcp ? 0 : peer.lanes.size();
   if (!initiator_) {
     const std::size_t own = engine_.nics.size() * engine_.options.queue_pairs;
-    if (Status made = count == 0 ? Status() : make_lanes(std::min(count, std::max(own, engine_.nics.size()))); !made.ok()) return reject(made);
+    if (Status made = count == 0 ? Status() : make_lanes(std::min(count, std::max(own, engine_.nics.size()))); !made.ok())
+      return reject(made);
   }
   lanes_.resize(std::min(lanes_.size(), count));
   offers_.resize(lanes_.size());

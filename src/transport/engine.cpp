@@ -16,9 +16,12 @@ void check_options(const TransportOptions& options) {
     if (!holds) throw InputError(text);
   };
   need(options.retries <= 6, fmt::format("retries: {}; they are 0 to 6, since 7 means for ever", options.retries));
-  need(options.timeout >= 1 && options.timeout <= 24, fmt::format("timeout: {}; it is 1 to 24 (4.096 us times 2 to its power)", options.timeout));
-  need(options.queue_pairs >= 1 && options.queue_pairs <= max_lanes, fmt::format("queue pairs: {}; they are 1 to {}", options.queue_pairs, max_lanes));
-  need(options.chunk.count >= 256 && options.chunk.count <= (16U << 20U), fmt::format("chunk: {}; it is 256B to 16MiB", to_string(options.chunk)));
+  need(options.timeout >= 1 && options.timeout <= 24,
+       fmt::format("timeout: {}; it is 1 to 24 (4.096 us times 2 to its power)", options.timeout));
+  need(options.queue_pairs >= 1 && options.queue_pairs <= max_lanes,
+       fmt::format("queue pairs: {}; they are 1 to {}", options.queue_pairs, max_lanes));
+  need(options.chunk.count >= 256 && options.chunk.count <= (16U << 20U),
+       fmt::format("chunk: {}; it is 256B to 16MiB", to_string(options.chunk)));
   need(options.depth >= 2 && options.depth <= 4096, fmt::format("depth: {}; it is 2 to 4096 bounce buffers", options.depth));
   need(options.largest_message.count >= 1, "largest message: it is 1B or more");
   need(options.limit.seconds > 0 && options.setup_limit.seconds > 0, "limits are more than 0");
@@ -71,14 +74,16 @@ void Engine::add_nic(const NicChoice& wanted, bool named, std::string& reasons) 
   const auto gid = select_gid(nic.name, nic.device->gids(), nic.port.ethernet, wanted.gid_index ? wanted.gid_index : options.gid_index);
   if (!gid.ok()) return leave_out(gid.status().text());
   nic.gid = gid.value();
-  nic.distance = wanted.distance ? *wanted.distance : distance_of(read_place(memory->sysfs_device()), read_place(nic.device->sysfs_device()));
+  nic.distance =
+      wanted.distance ? *wanted.distance : distance_of(read_place(memory->sysfs_device()), read_place(nic.device->sysfs_device()));
   nic.registrations = std::make_unique<RegistrationCache>(*nic.device, *memory);
   nics.push_back(std::move(nic));
 }
 
 void Engine::keep_nearest() {
   if (nics.empty()) return;
-  const auto nearest = std::min_element(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.distance < b.distance; })->distance;
+  const auto nearest =
+      std::min_element(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.distance < b.distance; })->distance;
   std::erase_if(nics, [&](const Nic& nic) { return nic.distance > nearest; });
 }
 
@@ -122,7 +127,8 @@ bool Engine::poll_devices() {
       any = true;
       if (*event == DeviceEvent::port_down) nic.port_down = true;
       if (*event == DeviceEvent::port_up) nic.port_down = false;
-      if (*event == DeviceEvent::port_down || *event == DeviceEvent::port_up) log(fmt::format("{}: its port is {}", nic.name, nic.port_down ? "down" : "up again"));
+      if (*event == DeviceEvent::port_down || *event == DeviceEvent::port_up)
+        log(fmt::format("{}: its port is {}", nic.name, nic.port_down ? "down" : "up again"));
     }
   }
   return any;

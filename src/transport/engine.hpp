@@ -38,7 +38,7 @@ class Engine {
   OwnChoice choice;
 
   void log(const std::string& line) const;
-  bool progress();           ///< takes the lock
+  bool progress();  ///< takes the lock
   void idle() { verbs->idle(); }
   void add(std::weak_ptr<ConnectionCore> connection);  ///< takes the lock
 

@@ -86,7 +86,8 @@ void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
   writer.number(frame.payload);
   writer.number(frame.slots);
   writer.number(frame.slot);
-  for (const std::uint64_t value : {frame.operation, frame.address, frame.total, frame.offset, frame.value, frame.extra}) writer.number(value);
+  for (const std::uint64_t value : {frame.operation, frame.address, frame.total, frame.offset, frame.value, frame.extra})
+    writer.number(value);
   const auto bytes = writer.take();
   std::copy(bytes.begin(), bytes.end(), to.begin());
 }
@@ -96,18 +97,21 @@ Result<Frame> parse_frame(std::span<const std::byte, frame_header> from, std::si
   if (reader.number<std::uint32_t>() != magic) return bad("no frame");
   Frame frame;
   const auto type = reader.number<std::uint8_t>();
-  if (type < static_cast<std::uint8_t>(FrameType::ready) || type > static_cast<std::uint8_t>(FrameType::goodbye)) return bad(fmt::format("a frame of type {}", type));
+  if (type < static_cast<std::uint8_t>(FrameType::ready) || type > static_cast<std::uint8_t>(FrameType::goodbye))
+    return bad(fmt::format("a frame of type {}", type));
   frame.type = static_cast<FrameType>(type);
   frame.flags = reader.number<std::uint8_t>();
   frame.credits = reader.number<std::uint16_t>();
   frame.payload = reader.number<std::uint32_t>();
   frame.slots = reader.number<std::uint16_t>();
   frame.slot = reader.number<std::uint16_t>();
-  for (std::uint64_t* value : {&frame.operation, &frame.address, &frame.total, &frame.offset, &frame.value, &frame.extra}) *value = reader.number<std::uint64_t>();
+  for (std::uint64_t* value : {&frame.operation, &frame.address, &frame.total, &frame.offset, &frame.value, &frame.extra})
+    *value = reader.number<std::uint64_t>();
   if (frame.payload > largest_payload) return bad(fmt::format("a frame of {} bytes", frame.payload));
   const bool carries = carries_data(frame.type);
   if (!carries && frame.payload > largest_control) return bad(fmt::format("a frame of {} bytes", frame.payload));
-  if (carries && (frame.offset > frame.total || frame.payload > frame.total - frame.offset)) return bad("bytes behind the end of an operation");
+  if (carries && (frame.offset > frame.total || frame.payload > frame.total - frame.offset))
+    return bad("bytes behind the end of an operation");
   if (frame.address + frame.total < frame.address) return bad("a range that wraps around");
   return frame;
 }
@@ -158,7 +162,8 @@ Result<std::size_t> parse_hello_header(std::span<const std::byte, hello_header> 
   Reader reader(from);
   if (reader.number<std::uint32_t>() != magic) return Status(Cause::protocol, "the peer does not speak this protocol");
   const auto version = reader.number<std::uint32_t>();
-  if (version != protocol_version) return Status(Cause::protocol, fmt::format("the peer speaks version {} of the protocol, this is {}", version, protocol_version));
+  if (version != protocol_version)
+    return Status(Cause::protocol, fmt::format("the peer speaks version {} of the protocol, this is {}", version, protocol_version));
   const auto size = reader.number<std::uint64_t>();
   if (size > largest_hello) return bad(fmt::format("a greeting of {} bytes", size));
   return static_cast<std::size_t>(size);
@@ -191,7 +196,8 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
     hello.lanes.push_back(lane);
   }
   if (!reader.ok() || !reader.at_end()) return bad("a greeting of the wrong length");
-  if (hello.error.empty() && (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 || hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
+  if (hello.error.empty() && (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 ||
+                              hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
     return bad(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk, hello.depth, hello.reads_in_flight));
   return hello;
 }

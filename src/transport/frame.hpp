@@ -17,22 +17,22 @@ constexpr std::size_t max_lanes = 64;
 
 /// What a frame is about. Operations are numbered by the side that asked for them.
 enum class FrameType : std::uint8_t {
-  ready = 1,     ///< the initiator's queue pairs are connected
-  credit,        ///< nothing but credits
-  share,         ///< value: tag; address, total; payload: a key for each lane
-  unshare,       ///< value: tag
-  put,           ///< bytes of a write: address, total, offset, value: immediate
-  get,           ///< read on behalf of the sender: address, total
-  reply,         ///< bytes of such a read: total, offset
-  message,       ///< a send is waiting: address, total, value: CRC; payload: keys
-  clear,         ///< the receiver has room for it
-  body,          ///< bytes of a send: total, offset
-  atomic,        ///< address, value: operand, extra: swap
-  notify,        ///< a write is complete: value: immediate, total, extra: how many lanes say so
-  verify,        ///< address, total, value: CRC
-  done,          ///< extra: the old value of an atomic; value: Cause, payload: text
-  abort,         ///< the sender's connection has failed: value: Cause, payload: text
-  goodbye,       ///< the sender closes
+  ready = 1,  ///< the initiator's queue pairs are connected
+  credit,     ///< nothing but credits
+  share,      ///< value: tag; address, total; payload: a key for each lane
+  unshare,    ///< value: tag
+  put,        ///< bytes of a write: address, total, offset, value: immediate
+  get,        ///< read on behalf of the sender: address, total
+  reply,      ///< bytes of such a read: total, offset
+  message,    ///< a send is waiting: address, total, value: CRC; payload: keys
+  clear,      ///< the receiver has room for it
+  body,       ///< bytes of a send: total, offset
+  atomic,     ///< address, value: operand, extra: swap
+  notify,     ///< a write is complete: value: immediate, total, extra: how many lanes say so
+  verify,     ///< address, total, value: CRC
+  done,       ///< extra: the old value of an atomic; value: Cause, payload: text
+  abort,      ///< the sender's connection has failed: value: Cause, payload: text
+  goodbye,    ///< the sender closes
 };
 
 /// Flags of a frame.

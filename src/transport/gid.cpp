@@ -33,18 +33,22 @@ std::string to_string(const Gid& gid) {
   return text;
 }
 
-Result<GidEntry> select_gid(const std::string& device, const std::vector<GidEntry>& entries, bool ethernet, std::optional<unsigned> wanted) {
+Result<GidEntry> select_gid(const std::string& device, const std::vector<GidEntry>& entries, bool ethernet,
+                            std::optional<unsigned> wanted) {
   std::string list;
   for (const GidEntry& entry : entries) list += (list.empty() ? "" : ", ") + words(entry);
   if (list.empty()) list = "none";
   if (wanted) {
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const GidEntry& entry) { return entry.index == *wanted; });
-    if (found == entries.end()) return Status(Cause::invalid, fmt::format("{}: there is no GID index {}; there are: {}", device, *wanted, list));
+    if (found == entries.end())
+      return Status(Cause::invalid, fmt::format("{}: there is no GID index {}; there are: {}", device, *wanted, list));
     return *found;
   }
-  const auto best = std::min_element(entries.begin(), entries.end(), [&](const GidEntry& a, const GidEntry& b) { return rank(a, ethernet) < rank(b, ethernet); });
+  const auto best = std::min_element(entries.begin(), entries.end(),
+                                     [&](const GidEntry& a, const GidEntry& b) { return rank(a, ethernet) < rank(b, ethernet); });
   if (best == entries.end() || rank(*best, ethernet) == 9)
-    return Status(Cause::invalid, fmt::format("{}: no {} among its GIDs: {}; has its interface an address?", device, ethernet ? "RoCEv2 entry" : "entry", list));
+    return Status(Cause::invalid, fmt::format("{}: no {} among its GIDs: {}; has its interface an address?", device,
+                                              ethernet ? "RoCEv2 entry" : "entry", list));
   return *best;
 }
 

@@ -34,7 +34,8 @@ Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_poin
     const auto count = stream.read_some(bytes);
     if (!count.ok()) return count.status();
     bytes = bytes.subspan(count.value());
-    if (since(start) > limit) return {Cause::timed_out, fmt::format("{} said not what to transfer within {}", stream.peer(), to_string(limit))};
+    if (since(start) > limit)
+      return {Cause::timed_out, fmt::format("{} said not what to transfer within {}", stream.peer(), to_string(limit))};
     if (count.value() == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return {};
@@ -81,11 +82,15 @@ Status wait_ok(Connection& connection, const Result<OperationId>& operation) {
   return connection.wait(operation.value()).status;
 }
 
-Result<OperationId> ask(Connection& connection, const Buffers& buffers, const RemoteRange& remote, MeasurePlan::Operation operation, Bytes size) {
+Result<OperationId> ask(Connection& connection, const Buffers& buffers, const RemoteRange& remote, MeasurePlan::Operation operation,
+                        Bytes size) {
   switch (operation) {
-    case MeasurePlan::Operation::write: return connection.write(buffers.out(), remote, Bytes{0}, size);
-    case MeasurePlan::Operation::read: return connection.read(buffers.in(), remote, Bytes{0}, size);
-    case MeasurePlan::Operation::send: break;
+    case MeasurePlan::Operation::write:
+      return connection.write(buffers.out(), remote, Bytes{0}, size);
+    case MeasurePlan::Operation::read:
+      return connection.read(buffers.in(), remote, Bytes{0}, size);
+    case MeasurePlan::Operation::send:
+      break;
   }
   return connection.send(buffers.out(), size);
 }
@@ -114,17 +119,20 @@ Result<Measured> bandwidth(Connection& connection, const Buffers& buffers, const
   Measured measured{size, plan.iterations, {}, {}, {}};
   std::vector<Duration> ends;
   const auto start = Clock::now();
-  const Status status = keep_asking(connection, plan.iterations, plan.depth, [&] { return ask(connection, buffers, remote, plan.operation, size); },
-                                    [&] { ends.push_back(since(start)); });
+  const Status status = keep_asking(
+      connection, plan.iterations, plan.depth, [&] { return ask(connection, buffers, remote, plan.operation, size); },
+      [&] { ends.push_back(since(start)); });
   if (!status.ok()) return status;
   measured.average = size * plan.iterations / ends.back();
   measured.peak = measured.average;
-  for (std::size_t i = plan.depth; i < ends.size(); ++i) measured.peak = std::max(measured.peak, size * plan.depth / (ends[i] - ends[i - plan.depth]));
+  for (std::size_t i = plan.depth; i < ends.size(); ++i)
+    measured.peak = std::max(measured.peak, size * plan.depth / (ends[i] - ends[i - plan.depth]));
   return measured;
 }
 
 /// One way and back, by whoever starts it. A read goes both ways by itself.
-Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& remote, MeasurePlan::Operation operation, Bytes size, bool first) {
+Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& remote, MeasurePlan::Operation operation, Bytes size,
+            bool first) {
   if (operation == MeasurePlan::Operation::read) return wait_ok(connection, connection.read(buffers.in(), remote, Bytes{0}, size));
   const bool send = operation == MeasurePlan::Operation::send;
   const auto receive = send ? connection.receive(buffers.in(), size) : Result<OperationId>(OperationId{});
@@ -133,7 +141,9 @@ Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& r
     const auto arrival = connection.wait_arrival();
     return arrival.ok() ? Status() : arrival.status();
   };
-  const auto give = [&] { return send ? connection.send(buffers.out(), size) : connection.write(buffers.out(), remote, Bytes{0}, size, 1); };
+  const auto give = [&] {
+    return send ? connection.send(buffers.out(), size) : connection.write(buffers.out(), remote, Bytes{0}, size, 1);
+  };
   if (!first)
     if (Status taken = take(); !taken.ok()) return taken;
   const auto given = give();
@@ -159,7 +169,8 @@ Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRa
     for (unsigned i = 0; i < plan.iterations; ++i)
       if (Status status = ping(connection, buffers, remote, plan.operation, size, false); !status.ok()) return status;
   if (!plan.latency && plan.operation == MeasurePlan::Operation::send) {
-    const Status status = keep_asking(connection, plan.iterations, plan.depth, [&] { return connection.receive(buffers.in(), size); }, [] {});
+    const Status status = keep_asking(
+        connection, plan.iterations, plan.depth, [&] { return connection.receive(buffers.in(), size); }, [] {});
     if (!status.ok()) return status;
   }
   for (;;) {
@@ -205,8 +216,9 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
   plan.iterations = static_cast<unsigned>(number_at(header, 8, 4));
   plan.depth = static_cast<unsigned>(number_at(header, 12, 4));
   const std::uint64_t sizes = number_at(header, 16, 8);
-  const bool right = std::equal(magic.begin(), magic.end(), header.begin()) && operation <= 2 && plan.queue_pairs >= 1 && plan.queue_pairs <= 64 && plan.iterations >= 1 &&
-                     plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 && sizes <= most_sizes;
+  const bool right = std::equal(magic.begin(), magic.end(), header.begin()) && operation <= 2 && plan.queue_pairs >= 1 &&
+                     plan.queue_pairs <= 64 && plan.iterations >= 1 && plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 &&
+                     sizes <= most_sizes;
   if (!right) return Status(Cause::protocol, fmt::format("{} is no gdr transfer of this version", stream.peer()));
   std::vector<std::byte> body(sizes * 8);
   if (Status status = read_all(stream, body, start, limit); !status.ok()) return status;
@@ -225,7 +237,8 @@ Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceM
     auto measured = (plan.latency ? latency : bandwidth)(connection, buffers, remote.value(), plan, size);
     if (!measured.ok()) return measured.status();
     results.push_back(std::move(measured.value()));
-    if (Status told = wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0}, Bytes{0}, end_of_size)); !told.ok()) return told;
+    if (Status told = wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0}, Bytes{0}, end_of_size)); !told.ok())
+      return told;
   }
   return results;
 }

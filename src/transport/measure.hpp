@@ -24,7 +24,7 @@ struct MeasurePlan {
 struct Measured {
   Bytes size;
   unsigned iterations = 0;
-  Bandwidth peak;     ///< best over `depth` operations in a row
+  Bandwidth peak;  ///< best over `depth` operations in a row
   Bandwidth average;
   std::vector<Duration> latencies;  ///< sorted; of a latency run
 };

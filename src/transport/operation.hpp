@@ -35,12 +35,12 @@ struct Operation {
   std::vector<std::uint32_t> keys;
   Bytes issued;
   Bytes placed;
-  bool started = false;    // the first piece or frame is out, which a size of 0 needs, too
+  bool started = false;  // the first piece or frame is out, which a size of 0 needs, too
   unsigned outstanding = 0;
   std::set<std::size_t> lanes_used;
-  bool told = false;       // the immediate is on its way
+  bool told = false;  // the immediate is on its way
   bool verified = false;
-  std::size_t lane = 0;    // atomic
+  std::size_t lane = 0;  // atomic
   unsigned slot = 0;
 };
 

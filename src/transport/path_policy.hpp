@@ -32,10 +32,10 @@ Distance distance_of(const PciPlace& a, const PciPlace& b);
 
 /// What one side found out, before it knows of the other.
 struct PathFacts {
-  std::string memory;              ///< "fake0"
-  std::string nics;                ///< "rxe0", "rxe0,rxe1", "none"
+  std::string memory;  ///< "fake0"
+  std::string nics;    ///< "rxe0", "rxe0,rxe1", "none"
   bool has_nic = false;
-  std::optional<Path> wanted;      ///< explicitly; nothing: the policy chooses
+  std::optional<Path> wanted;  ///< explicitly; nothing: the policy chooses
   Distance distance = Distance::phb;
   Distance level = Distance::pxb;  ///< up to here gdr is worth it
   bool registers = false;          ///< whether a trial registration worked
@@ -60,8 +60,8 @@ struct OwnChoice {
 };
 OwnChoice choose_own(const PathFacts& facts);
 
-/// What both sides take: what one of them asks for, else the worse of the two choices. An error when one cannot do what the other asks for, or
-/// both ask for different paths. Both sides come to the same end.
+/// What both sides take: what one of them asks for, else the worse of the two choices. An error when one cannot do what the other asks for,
+/// or both ask for different paths. Both sides come to the same end.
 Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer);
 
 /// The one line of a connection, in the shape of NCCL's:

@@ -49,7 +49,8 @@ Status RcLane::prepare() {
   const unsigned limit = device_.limits().queue_depth;
   if (limit > 0) queue_depth_ = std::min(queue_depth_, limit);
   if (queue_depth_ < 2 * sends_ + 2 || (limit > 0 && receives_ > limit))
-    return {Cause::invalid, fmt::format("{}: a depth of {} bounce buffers needs queues of {}; the device has {}", device_.name(), depth_, std::max(receives_, 2 * sends_ + 2), limit)};
+    return {Cause::invalid, fmt::format("{}: a depth of {} bounce buffers needs queues of {}; the device has {}", device_.name(), depth_,
+                                        std::max(receives_, 2 * sends_ + 2), limit)};
   buffer_size_ = stride_ * sends_ + chunk_.count * depth_ + receive_stride * receives_;
   void* buffer = mmap(nullptr, buffer_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (buffer == MAP_FAILED) return {Cause::out_of_memory, fmt::format("no {} for bounce buffers", to_string(Bytes{buffer_size_}))};
@@ -78,7 +79,9 @@ Status RcLane::connect(const Route& route, const LaneOffer& peer, unsigned peer_
   return pair_->connect(route);
 }
 
-std::pair<std::uint64_t, std::uint32_t> RcLane::slots() const { return {reinterpret_cast<std::uint64_t>(buffer_ + sends_ * stride_), region_->remote_key()}; }
+std::pair<std::uint64_t, std::uint32_t> RcLane::slots() const {
+  return {reinterpret_cast<std::uint64_t>(buffer_ + sends_ * stride_), region_->remote_key()};
+}
 
 std::span<const std::byte> RcLane::received(unsigned slot) const {
   const std::byte* slots = buffer_ + sends_ * stride_;
@@ -240,11 +243,13 @@ void RcLane::take_frame(unsigned slot, Bytes size, LaneListener& listener) {
   const std::byte* at = received(depth_ + slot).data() - frame_header;
   const Status nonsense(Cause::protocol, "the peer said what it must not: a frame that does not fit");
   if (size.count < frame_header) return listener.on_broken(nonsense);
-  const auto parsed = parse_frame(std::span<const std::byte, frame_header>(at, frame_header), std::max<std::size_t>(chunk_.count, largest_control));
+  const auto parsed =
+      parse_frame(std::span<const std::byte, frame_header>(at, frame_header), std::max<std::size_t>(chunk_.count, largest_control));
   if (!parsed.ok()) return listener.on_broken(parsed.status());
   const Frame frame = parsed.value();
   const bool data = carries_data(frame.type);
-  if (data ? frame.payload > chunk_.count || frame.slot >= depth_ : frame_header + frame.payload > size.count) return listener.on_broken(nonsense);
+  if (data ? frame.payload > chunk_.count || frame.slot >= depth_ : frame_header + frame.payload > size.count)
+    return listener.on_broken(nonsense);
   credits_ += frame.credits;
   slot_credits_ += frame.slots;
   if (frame.type == FrameType::credit) {

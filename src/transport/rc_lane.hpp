@@ -10,10 +10,10 @@
 
 namespace gdr::transport {
 
-/// One queue pair: RDMA, and frames. The payload of data is written by RDMA into a bounce buffer of the peer's, one after another; the frame
-/// behind it is a send of one packet into a receive that is posted all the time. (Sends of many packets would do, too, but rdma_rxe of Linux
-/// 6.1 fails on them when a packet is sent again: ib_send_bw with 64 KiB shows it.) A sender has credits for the receives and for the
-/// buffers of its peer, so that frames never find none; immediates use a receive, too.
+/// One queue pair: RDMA, and frames. The payload of data is written by RDMA into a bounce buffer of the peer's, one after another; the
+/// frame behind it is a send of one packet into a receive that is posted all the time. (Sends of many packets would do, too, but rdma_rxe
+/// of Linux 6.1 fails on them when a packet is sent again: ib_send_bw with 64 KiB shows it.) A sender has credits for the receives and for
+/// the buffers of its peer, so that frames never find none; immediates use a receive, too.
 class RcLane final : public Lane {
  public:
   /// Bounce buffers are host memory of `chunk` bytes each. Throws no exception: the status says what failed.
@@ -72,7 +72,7 @@ class RcLane final : public Lane {
   std::vector<unsigned> free_;
   std::deque<std::pair<unsigned, Frame>> ready_;
   unsigned in_flight_ = 0;  // work requests
-  unsigned credits_ = 0;       // receives of the peer
+  unsigned credits_ = 0;    // receives of the peer
   unsigned owed_ = 0;
   LaneOffer peer_;
   unsigned peer_depth_ = 0;

@@ -23,9 +23,11 @@ Result<Registration> register_range(Device& device, memory::DeviceMemory& memory
     no_dma_buf = region.status().text();
   }
   if (!registration.exported.host_address)
-    return Status(Cause::registration_refused, fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, registration.exported.no_host_address));
+    return Status(Cause::registration_refused,
+                  fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, registration.exported.no_host_address));
   auto region = device.register_memory(*registration.exported.host_address, size, pointer.address);
-  if (!region.ok()) return Status(Cause::registration_refused, fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, region.status().text()));
+  if (!region.ok())
+    return Status(Cause::registration_refused, fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, region.status().text()));
   registration.region = std::move(region.value());
   registration.way = fmt::format("peer memory (dma-buf: {})", no_dma_buf);
   return registration;
@@ -44,7 +46,8 @@ Result<Registration> RegistrationCache::try_register(memory::DevicePointer point
 Result<std::shared_ptr<Registration>> RegistrationCache::get(memory::DevicePointer pointer, Bytes size) {
   const auto info = memory_.query(pointer);
   if (!info || size.count > info->size.count - (pointer.address - info->base.address))
-    return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", memory_.name(), to_string(size), pointer.address));
+    return Status(Cause::invalid,
+                  fmt::format("{}: {} at {:#x} are not inside one allocation", memory_.name(), to_string(size), pointer.address));
   const auto [first, last] = entries_.equal_range(info->allocation);
   for (auto entry = first; entry != last; ++entry) {
     const Registration& known = *entry->second;

@@ -43,7 +43,8 @@ bool StreamLane::write() {
   while (!sending_.empty() && !broken_) {
     Sending& sending = sending_.front();
     const std::span<const std::byte> payload(sends_[sending.slot].data(), sending.payload);
-    const auto part = sending.done < frame_header ? std::span<const std::byte>(sending.header).subspan(sending.done) : payload.subspan(sending.done - frame_header);
+    const auto part = sending.done < frame_header ? std::span<const std::byte>(sending.header).subspan(sending.done)
+                                                  : payload.subspan(sending.done - frame_header);
     const auto count = stream_->write_some(part);
     if (count.ok() && count.value() == 0 && !part.empty()) break;
     if (count.ok()) {

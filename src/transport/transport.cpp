@@ -86,7 +86,8 @@ Result<RemoteRange> Connection::wait_shared(std::uint64_t tag) {
     if (core_->state == ConnectionCore::State::failed) return Result<RemoteRange>(core_->status);
     return std::nullopt;
   });
-  if (!result) return Status(Cause::timed_out, fmt::format("the peer shared nothing with tag {} within {}", tag, to_string(engine_->options.limit)));
+  if (!result)
+    return Status(Cause::timed_out, fmt::format("the peer shared nothing with tag {} within {}", tag, to_string(engine_->options.limit)));
   return *result;
 }
 
@@ -104,7 +105,8 @@ Operation operation_of(OperationKind kind, memory::DevicePointer local, Bytes si
 
 Result<Operation> remote_operation(Operation operation, const RemoteRange& range, Bytes offset) {
   if (offset > range.size || operation.size.count > range.size.count - offset.count)
-    return Status(Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}", to_string(operation.size), to_string(offset), range.tag, to_string(range.size)));
+    return Status(Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}", to_string(operation.size),
+                                              to_string(offset), range.tag, to_string(range.size)));
   operation.remote = range.address + offset.count;
   operation.tag = range.tag;
   return operation;
@@ -112,7 +114,8 @@ Result<Operation> remote_operation(Operation operation, const RemoteRange& range
 
 }  // namespace
 
-Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size, std::optional<std::uint32_t> immediate) {
+Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
+                                      std::optional<std::uint32_t> immediate) {
   auto operation = remote_operation(operation_of(OperationKind::write, from, size), to, offset);
   if (!operation.ok()) return operation.status();
   operation.value().immediate = immediate;
@@ -182,7 +185,8 @@ std::optional<Finished> Connection::test(OperationId operation) {
 Finished Connection::wait(OperationId operation) {
   return *wait_for(*engine_, {}, [&]() -> std::optional<Finished> {
     auto result = take(*core_, operation);
-    if (!result && !core_->knows(operation.number)) return Finished{Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken", operation.number)), {}, 0};
+    if (!result && !core_->knows(operation.number))
+      return Finished{Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken", operation.number)), {}, 0};
     return result;
   });
 }

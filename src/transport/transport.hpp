@@ -41,17 +41,17 @@ struct Arrival {
 
 /// Bytes that one connection moved, as observed. Those of the memory's copy engine are in DeviceMemory::moved().
 struct PathBytes {
-  Bytes rdma;            ///< RDMA work requests from and to device memory that this side asked for
-  Bytes bounce_out;      ///< sent from bounce buffers
-  Bytes bounce_in;       ///< received into bounce buffers
-  Bytes socket_out;      ///< handed to the kernel's socket
+  Bytes rdma;        ///< RDMA work requests from and to device memory that this side asked for
+  Bytes bounce_out;  ///< sent from bounce buffers
+  Bytes bounce_in;   ///< received into bounce buffers
+  Bytes socket_out;  ///< handed to the kernel's socket
   Bytes socket_in;
   bool operator==(const PathBytes&) const = default;
 };
 
-/// A connection. Functions may be called from any thread; none blocks but those named wait, and close. Pointers are of the transport's memory.
-/// Asked operations start in order; they may end in any. An operation that is not possible now gives a status (queue_full,
-/// invalid, registration_refused); everything later comes with test and wait. When the connection breaks, every operation ends with the cause.
+/// A connection. Functions may be called from any thread; none blocks but those named wait, and close. Pointers are of the transport's
+/// memory. Asked operations start in order; they may end in any. An operation that is not possible now gives a status (queue_full, invalid,
+/// registration_refused); everything later comes with test and wait. When the connection breaks, every operation ends with the cause.
 class Connection {
  public:
   explicit Connection(std::shared_ptr<Engine> engine, std::unique_ptr<ByteStream> stream, bool initiator);
@@ -73,7 +73,8 @@ class Connection {
   [[nodiscard]] std::optional<RemoteRange> shared(std::uint64_t tag);
   Result<RemoteRange> wait_shared(std::uint64_t tag);
 
-  Result<OperationId> write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size, std::optional<std::uint32_t> immediate = {});
+  Result<OperationId> write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
+                            std::optional<std::uint32_t> immediate = {});
   Result<OperationId> read(memory::DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size);
   Result<OperationId> send(memory::DevicePointer from, Bytes size);
   Result<OperationId> receive(memory::DevicePointer to, Bytes room);
@@ -95,8 +96,8 @@ class Connection {
   std::shared_ptr<ConnectionCore> core_;
 };
 
-/// The NICs and the memory of one side, and the engine that moves its connections on. Whoever waits moves them; without waiting, call progress
-/// often. Memory that is freed while connections use it breaks these; otherwise its registrations just go.
+/// The NICs and the memory of one side, and the engine that moves its connections on. Whoever waits moves them; without waiting, call
+/// progress often. Memory that is freed while connections use it breaks these; otherwise its registrations just go.
 class Transport {
  public:
   /// Throws InputError: a NIC or GID index that is not there, a path that cannot be had, numbers out of their ranges.

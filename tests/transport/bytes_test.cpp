@@ -22,8 +22,8 @@ std::unique_ptr<Pair> transfer(Path path) {
   return pair;
 }
 
-/// Bytes of host memory that one side's copy engine, NIC and kernel touched. The kernel copies between a socket and its packets (a read and a
-/// write), and its NIC moves these.
+/// Bytes of host memory that one side's copy engine, NIC and kernel touched. The kernel copies between a socket and its packets (a read and
+/// a write), and its NIC moves these.
 std::uint64_t host_passes(const Pair& pair, const End& end, const std::string& nic) {
   const auto moved = end.memory->moved();
   const DmaBytes dma = dma_bytes(*pair.fabric, nic);

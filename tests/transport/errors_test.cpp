@@ -51,7 +51,8 @@ TEST_P(EveryWay, MemoryFreedUnderWayIsNamedOnBothSides) {
   }
   Pair pair(with_path(GetParam()));
   const Finished done = spoiled_write(pair, [&](auto, auto to) { ASSERT_TRUE(pair.b.memory->free(to).ok()); });
-  EXPECT_TRUE(done.status.cause() == Cause::remote_access || done.status.cause() == Cause::peer_failed || done.status.cause() == Cause::memory_freed)
+  EXPECT_TRUE(done.status.cause() == Cause::remote_access || done.status.cause() == Cause::peer_failed ||
+              done.status.cause() == Cause::memory_freed)
       << done.status.to_string();
   EXPECT_FALSE(pair.b.connection->arrival().has_value());
 }
@@ -180,9 +181,12 @@ TEST(Fallback, AutomaticallyToStagedWithALine) {
   EXPECT_EQ(pair.a.connection->path(), Path::staged);
   ASSERT_EQ(pair.a.log.size(), 1U);
   ASSERT_EQ(pair.b.log.size(), 1U);
-  EXPECT_EQ(pair.a.log[0].substr(0, 111), "GPU Direct RDMA Disabled for GPU fake0 / HCA a0 (distance 1 <= 2), path staged: the peer: fake1 does not regist");
-  EXPECT_NE(pair.b.log[0].find("path staged: fake1 does not register with b0: dma-buf: the driver exports no dma-buf; peer memory: b0: ibv_reg_mr of 64KiB: Bad address (errno 14)"),
-            std::string::npos) << pair.b.log[0];
+  EXPECT_EQ(pair.a.log[0].substr(0, 111),
+            "GPU Direct RDMA Disabled for GPU fake0 / HCA a0 (distance 1 <= 2), path staged: the peer: fake1 does not regist");
+  EXPECT_NE(pair.b.log[0].find("path staged: fake1 does not register with b0: dma-buf: the driver exports no dma-buf; peer memory: b0: "
+                               "ibv_reg_mr of 64KiB: Bad address (errno 14)"),
+            std::string::npos)
+      << pair.b.log[0];
 }
 
 TEST(Fallback, AskedForByNameItIsAnError) {
@@ -227,7 +231,8 @@ TEST(Fallback, OfOneBufferIsLoggedOrAnError) {
     EXPECT_TRUE(done.status.ok()) << done.status.to_string();
     EXPECT_EQ(pair.b.get(to, 4U << 20U), bytes);
     ASSERT_EQ(pair.a.log.size(), 2U);
-    EXPECT_NE(pair.a.log[1].find("GPU Direct RDMA Disabled for GPU fake0 / HCA a0: write of 4MiB is staged"), std::string::npos) << pair.a.log[1];
+    EXPECT_NE(pair.a.log[1].find("GPU Direct RDMA Disabled for GPU fake0 / HCA a0: write of 4MiB is staged"), std::string::npos)
+        << pair.a.log[1];
     // Half of it can be registered alone.
     EXPECT_TRUE(pair.finish(pair.a, pair.a.connection->write(large + Bytes{1U << 20U}, range, Bytes{0}, Bytes{1U << 19U})).status.ok());
     EXPECT_EQ(pair.a.connection->bytes().rdma, Bytes{1U << 19U});
@@ -241,9 +246,11 @@ TEST(Fallback, ByDistance) {
     options.b.nics = {{"b0", {}, Distance::pix}};
     Pair pair(options);
     EXPECT_EQ(pair.a.connection->path(), distance == Distance::pxb ? Path::gdr : Path::staged);
-    EXPECT_NE(pair.a.log[0].find(distance == Distance::pxb ? "Enabled for GPU fake0 / HCA a0 (distance 2 <= 2), path gdr: dma-buf"
-                                                           : "Disabled for GPU fake0 / HCA a0 (distance 3 > 2), path staged: PHB is farther than PXB"),
-              std::string::npos) << pair.a.log[0];
+    EXPECT_NE(pair.a.log[0].find(distance == Distance::pxb
+                                     ? "Enabled for GPU fake0 / HCA a0 (distance 2 <= 2), path gdr: dma-buf"
+                                     : "Disabled for GPU fake0 / HCA a0 (distance 3 > 2), path staged: PHB is farther than PXB"),
+              std::string::npos)
+        << pair.a.log[0];
   }
 }
 

@@ -14,19 +14,24 @@ std::vector<BackendUnderTest> backends_under_test() {
   std::vector<BackendUnderTest> backends;
   backends.push_back({"host", [] { return make_host_memory(); }, false, ""});
   backends.push_back({"fake", [] { return make_fake_memory({}); }, true, ""});
-  backends.push_back({"fake_with_slow_copies", [] {
+  backends.push_back({"fake_with_slow_copies",
+                      [] {
                         FakeOptions options;
                         options.faults.copy_delay = 3;
                         return make_fake_memory(options);
-                      }, true, ""});
-  backends.push_back({"fake_with_stale_reads", [] {
+                      },
+                      true, ""});
+  backends.push_back({"fake_with_stale_reads",
+                      [] {
                         FakeOptions options;
                         options.faults.stale_reads = 1;
                         return make_fake_memory(options);
-                      }, true, ""});
+                      },
+                      true, ""});
   backends.push_back({"cuda_stub", [] { return make_cuda_memory(0, GDR_STUB_CUDA); }, true, ""});
   const bool guest = std::filesystem::exists("/dev/gdr-gpu0");
-  backends.push_back({"bar", [] { return make_bar_memory(0); }, true, guest ? "" : "there is no /dev/gdr-gpu0: it is in guests of gdr emulate"});
+  backends.push_back(
+      {"bar", [] { return make_bar_memory(0); }, true, guest ? "" : "there is no /dev/gdr-gpu0: it is in guests of gdr emulate"});
   return backends;
 }
 
@@ -212,7 +217,8 @@ TEST_P(MemoryContract, CountsWhatMovedTheBytes) {
   ASSERT_TRUE(memory_->copy_within(base + Bytes{4096}, base, Bytes{50}, {}).ok());
   ASSERT_TRUE(memory_->fill(base, 1, Bytes{4096}, {}).ok());
   ASSERT_TRUE(memory_->synchronize({}).ok());
-  const MoverBytes expected = GetParam().copy_engine ? MoverBytes{Bytes{1000}, Bytes{300}, Bytes{50}, Bytes{0}} : MoverBytes{{}, {}, {}, Bytes{1350}};
+  const MoverBytes expected =
+      GetParam().copy_engine ? MoverBytes{Bytes{1000}, Bytes{300}, Bytes{50}, Bytes{0}} : MoverBytes{{}, {}, {}, Bytes{1350}};
   EXPECT_EQ(memory_->moved(), expected);
 }
 

@@ -23,7 +23,9 @@ TEST(FakeMemoryDeathTest, ACpuAccessNamesThePointerAndTheBackend) {
   EXPECT_DEATH(*forbidden = 1, "the CPU touched 0x[0-9a-f]+, which is memory of the device fake3");
 }
 
-std::string refusal(const DeviceMemory&, const Result<Exported>& exported) { return exported.ok() ? "none" : exported.status().to_string(); }
+std::string refusal(const DeviceMemory&, const Result<Exported>& exported) {
+  return exported.ok() ? "none" : exported.status().to_string();
+}
 
 TEST(FakeMemory, RefusesAsItIsTold) {
   FakeOptions options;
@@ -31,14 +33,17 @@ TEST(FakeMemory, RefusesAsItIsTold) {
   options.faults.bar_window = Bytes{(1U << 20U) + (64U << 10U)};
   const auto memory = make_fake_memory(options);
   const auto base = memory->allocate(Bytes{4U << 20U}).value();
-  const auto text = [&](std::uint64_t offset, std::uint64_t size) { return refusal(*memory, memory->export_range(base + Bytes{offset}, Bytes{size})); };
+  const auto text = [&](std::uint64_t offset, std::uint64_t size) {
+    return refusal(*memory, memory->export_range(base + Bytes{offset}, Bytes{size}));
+  };
   EXPECT_NE(text(0, 2U << 20U).find("the driver registers at most 1MiB"), std::string::npos) << text(0, 2U << 20U);
   EXPECT_NE(text(0, 100).find("the range is not of whole granules of 64KiB"), std::string::npos);
   EXPECT_NE(text(4096, 64U << 10U).find("whole granules"), std::string::npos);
   {
     const auto first = memory->export_range(base, Bytes{1U << 20U});
     ASSERT_TRUE(first.ok());
-    EXPECT_NE(text(1U << 20U, 128U << 10U).find("1MiB of the BAR window of 1088KiB are taken"), std::string::npos) << text(1U << 20U, 128U << 10U);
+    EXPECT_NE(text(1U << 20U, 128U << 10U).find("1MiB of the BAR window of 1088KiB are taken"), std::string::npos)
+        << text(1U << 20U, 128U << 10U);
     EXPECT_EQ(text(1U << 20U, 64U << 10U), "none") << "what is left of the window";
   }
   EXPECT_EQ(text(0, 1U << 20U), "none") << "the window is free again";
@@ -107,7 +112,8 @@ TEST(FakeMemory, OptionsThatCannotBeAreRefused) {
   FakeOptions options;
   options.granularity = Bytes{3000};
   EXPECT_THROW(make_fake_memory(options), InputError);
-  for (const char* text : {"", "gpu", "fake:", "fake:x", "fake:256", "host:0", "bar:-1"}) EXPECT_THROW(make_memory(text), InputError) << text;
+  for (const char* text : {"", "gpu", "fake:", "fake:x", "fake:256", "host:0", "bar:-1"})
+    EXPECT_THROW(make_memory(text), InputError) << text;
   EXPECT_EQ(make_memory("fake:12")->name(), "fake12");
   EXPECT_EQ(make_memory("host")->name(), "host");
 }

@@ -22,11 +22,14 @@ Distance between(const std::string& a, const std::string& b, int node_a = 0, int
 TEST(Distance, IsNcclsOfTheSamePaths) {
   const std::string port = "pci0000:15/0000:15:01.0/0000:16:00.0";
   EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:19:00.0"), Distance::pix) << "one switch";
-  EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"), Distance::pxb) << "a switch below the switch";
+  EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"), Distance::pxb)
+      << "a switch below the switch";
   EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:15/0000:15:02.0/0000:19:00.0"), Distance::phb) << "two root ports";
-  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:37/0000:37:01.0/0000:38:00.0", 0, 0), Distance::phb) << "two host bridges of a node";
+  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:37/0000:37:01.0/0000:38:00.0", 0, 0), Distance::phb)
+      << "two host bridges of a node";
   EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", 0, 1), Distance::sys);
-  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", -1, -1), Distance::sys) << "an unknown node is no common one";
+  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", -1, -1), Distance::sys)
+      << "an unknown node is no common one";
   EXPECT_EQ(between(port, port), Distance::loc);
   EXPECT_EQ(between("", port), Distance::phb) << "NCCL puts what is in no PCIe tree at the CPU";
 }
@@ -60,7 +63,8 @@ TEST(Policy, BothSidesComeToTheSameEnd) {
   for (const bool nic : {false, true})
     for (const bool registers : {false, true})
       for (const Distance distance : {Distance::pix, Distance::sys})
-        for (const std::optional<Path> wanted : {std::optional<Path>(), std::optional(Path::gdr), std::optional(Path::staged), std::optional(Path::tcp)}) {
+        for (const std::optional<Path> wanted :
+             {std::optional<Path>(), std::optional(Path::gdr), std::optional(Path::staged), std::optional(Path::tcp)}) {
           PathFacts facts{"gpu", nic ? "nic" : "none", nic, wanted, distance, Distance::pxb, registers, "dma-buf"};
           const OwnChoice own = choose_own(facts);
           const bool possible = !wanted || *wanted == Path::tcp || (nic && (*wanted == Path::staged || registers));
@@ -89,7 +93,8 @@ TEST(Policy, AWishOfThePeerBeatsTheDistanceHere) {
   EXPECT_EQ(choose_together(far, asks).value().path, Path::gdr);
   EXPECT_EQ(choose_together(asks, far).value().path, Path::gdr);
   const PathOffer cannot = offer_of([](PathFacts& facts) { facts.registers = false, facts.registration = "EFAULT"; });
-  EXPECT_EQ(choose_together(asks, cannot).status().text(), "path gdr was asked for, but the peer cannot: gpu does not register with nic: EFAULT");
+  EXPECT_EQ(choose_together(asks, cannot).status().text(),
+            "path gdr was asked for, but the peer cannot: gpu does not register with nic: EFAULT");
 }
 
 TEST(Gid, RoceV2OfAnIpv4AddressIsChosen) {
@@ -100,7 +105,8 @@ TEST(Gid, RoceV2OfAnIpv4AddressIsChosen) {
   Gid local{};
   local[0] = 0xfe;
   local[1] = 0x80;
-  const std::vector<GidEntry> entries{{0, local, GidType::rocev1}, {1, local, GidType::rocev2}, {2, v4, GidType::rocev1}, {3, v4, GidType::rocev2}};
+  const std::vector<GidEntry> entries{
+      {0, local, GidType::rocev1}, {1, local, GidType::rocev2}, {2, v4, GidType::rocev1}, {3, v4, GidType::rocev2}};
   EXPECT_EQ(select_gid("nic", entries, true, {}).value().index, 3U);
   EXPECT_EQ(select_gid("nic", {entries[0], entries[1]}, true, {}).value().index, 1U);
   EXPECT_EQ(select_gid("nic", entries, true, 0).value().index, 0U) << "by number it is that one";
@@ -160,10 +166,12 @@ TEST(Frames, AGreetingComesBackAndNothingElseDoes) {
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back.value().lanes, greeting().lanes);
   EXPECT_EQ(back.value().offer.choice.reason, "because");
-  for (std::size_t size = hello_header; size < bytes.size(); ++size) EXPECT_FALSE(parse_hello(all.subspan(hello_header, size - hello_header)).ok()) << size;
+  for (std::size_t size = hello_header; size < bytes.size(); ++size)
+    EXPECT_FALSE(parse_hello(all.subspan(hello_header, size - hello_header)).ok()) << size;
   auto version = bytes;
   version[4] = std::byte{2};
-  EXPECT_EQ(parse_hello_header(std::span<const std::byte>(version).first<hello_header>()).status().text(), "the peer speaks version 2 of the protocol, this is 1");
+  EXPECT_EQ(parse_hello_header(std::span<const std::byte>(version).first<hello_header>()).status().text(),
+            "the peer speaks version 2 of the protocol, this is 1");
 }
 
 TEST(Frames, ChangedBytesNeverCrashAndNeverExceedTheirLimits) {
@@ -213,7 +221,8 @@ TEST(Streams, WithoutAServerConnectingEndsInTime) {
   const auto port = listen(SetUp::tcp, 0)->port();
   const auto stream = connect(SetUp::tcp, "127.0.0.1", port, Duration{0.2});
   EXPECT_EQ(stream.status().cause(), Cause::timed_out);
-  EXPECT_NE(stream.status().text().find(":" + std::to_string(port) + " by TCP: not connected within 0.2s"), std::string::npos) << stream.status().text();
+  EXPECT_NE(stream.status().text().find(":" + std::to_string(port) + " by TCP: not connected within 0.2s"), std::string::npos)
+      << stream.status().text();
   EXPECT_EQ(connect(SetUp::tcp, "no.such.host.invalid", 1, Duration{0.2}).status().cause(), Cause::invalid);
   EXPECT_EQ(listen(SetUp::tcp, 0)->accept(Duration{0.05}).status().cause(), Cause::timed_out);
 }

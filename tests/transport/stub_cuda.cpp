@@ -79,14 +79,19 @@ int gdr_stub_cuda(const char* name, int value) {
 
 Error cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }
 Error cuGetErrorName(Error error, const char** name) {
-  *name = error == 1 ? "CUDA_ERROR_INVALID_VALUE" : error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : error == not_supported ? "CUDA_ERROR_NOT_SUPPORTED" : "CUDA_ERROR_UNKNOWN";
+  *name = error == 1               ? "CUDA_ERROR_INVALID_VALUE"
+          : error == 2             ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == not_supported ? "CUDA_ERROR_NOT_SUPPORTED"
+                                   : "CUDA_ERROR_UNKNOWN";
   return 0;
 }
 Error cuDeviceGetCount(int* count) { return *count = 1, 0; }
 Error cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
 Error cuDeviceGetAttribute(int* value, int attribute, int) {
   const std::lock_guard lock(state.mutex);
-  *value = attribute == gdr::memory::cuda::attribute_dma_buf ? state.dma_buf : attribute == gdr::memory::cuda::attribute_flush_options ? state.flush : 1;
+  *value = attribute == gdr::memory::cuda::attribute_dma_buf         ? state.dma_buf
+           : attribute == gdr::memory::cuda::attribute_flush_options ? state.flush
+                                                                     : 1;
   return 0;
 }
 Error cuDeviceGetPCIBusId(char* text, int size, int) { return std::snprintf(text, static_cast<std::size_t>(size), "0000:FE:1F.7"), 0; }
@@ -198,10 +203,15 @@ Error cuModuleUnload(void*) { return --state.live, 0; }
 Error cuModuleGetFunction(void** function, void*, const char* name) {
   const std::string text(name);
   static ElementType types[] = {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::int32};
-  *function = text == "gdr_sum_float32" ? &types[0] : text == "gdr_sum_float16" ? &types[1] : text == "gdr_sum_bfloat16" ? &types[2] : text == "gdr_sum_int32" ? &types[3] : nullptr;
+  *function = text == "gdr_sum_float32"    ? &types[0]
+              : text == "gdr_sum_float16"  ? &types[1]
+              : text == "gdr_sum_bfloat16" ? &types[2]
+              : text == "gdr_sum_int32"    ? &types[3]
+                                           : nullptr;
   return *function == nullptr ? 500 : 0;
 }
-Error cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void* stream, void** arguments, void**) {
+Error cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void* stream,
+                     void** arguments, void**) {
   Pointer a = 0;
   Pointer b = 0;
   std::uint64_t count = 0;

@@ -24,7 +24,8 @@ TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
   constexpr int each = 20;
   const auto write = [&](std::uint64_t part) {
     for (int i = 0; i < each; ++i) {
-      const auto operation = pair.a.connection->write(from + Bytes{part << 18U}, range, Bytes{part << 18U}, Bytes{std::uint64_t{1} << 18U}, static_cast<std::uint32_t>(part));
+      const auto operation = pair.a.connection->write(from + Bytes{part << 18U}, range, Bytes{part << 18U}, Bytes{std::uint64_t{1} << 18U},
+                                                      static_cast<std::uint32_t>(part));
       ASSERT_TRUE(operation.ok());
       EXPECT_TRUE(pair.a.connection->wait(operation.value()).status.ok());
     }

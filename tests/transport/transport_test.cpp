@@ -25,23 +25,57 @@ std::vector<Setting> settings() {
       {"gdr", by_path(Path::gdr)},
       {"staged", by_path(Path::staged)},
       {"tcp", by_path(Path::tcp)},
-      {"gdr_four_queue_pairs", [](PairOptions& o) { by_path(Path::gdr)(o); o.both([](TransportOptions& s) { s.queue_pairs = 4; }); }},
-      {"staged_four_queue_pairs", [](PairOptions& o) { by_path(Path::staged)(o); o.both([](TransportOptions& s) { s.queue_pairs = 4; }); }},
-      {"gdr_two_nics", [](PairOptions& o) {
+      {"gdr_four_queue_pairs",
+       [](PairOptions& o) {
+         by_path(Path::gdr)(o);
+         o.both([](TransportOptions& s) { s.queue_pairs = 4; });
+       }},
+      {"staged_four_queue_pairs",
+       [](PairOptions& o) {
+         by_path(Path::staged)(o);
+         o.both([](TransportOptions& s) { s.queue_pairs = 4; });
+       }},
+      {"gdr_two_nics",
+       [](PairOptions& o) {
          by_path(Path::gdr)(o);
          o.nics_a = {"a0", "a1"};
          o.nics_b = {"b0", "b1"};
        }},
-      {"gdr_two_nics_against_one", [](PairOptions& o) { by_path(Path::gdr)(o); o.nics_a = {"a0", "a1"}; }},
-      {"gdr_small_messages", [](PairOptions& o) { by_path(Path::gdr)(o); o.both([](TransportOptions& s) { s.largest_message = Bytes{5000}; }); }},
-      {"gdr_checked", [](PairOptions& o) { by_path(Path::gdr)(o); o.both([](TransportOptions& s) { s.check = true; }); }},
-      {"staged_checked", [](PairOptions& o) { by_path(Path::staged)(o); o.both([](TransportOptions& s) { s.check = true; }); }},
-      {"tcp_checked", [](PairOptions& o) { by_path(Path::tcp)(o); o.both([](TransportOptions& s) { s.check = true; }); }},
-      {"staged_small_chunks", [](PairOptions& o) {
-         by_path(Path::staged)(o);
-         o.both([](TransportOptions& s) { s.chunk = Bytes{256}; s.depth = 2; });
+      {"gdr_two_nics_against_one",
+       [](PairOptions& o) {
+         by_path(Path::gdr)(o);
+         o.nics_a = {"a0", "a1"};
        }},
-      {"gdr_stale_reads", [](PairOptions& o) {
+      {"gdr_small_messages",
+       [](PairOptions& o) {
+         by_path(Path::gdr)(o);
+         o.both([](TransportOptions& s) { s.largest_message = Bytes{5000}; });
+       }},
+      {"gdr_checked",
+       [](PairOptions& o) {
+         by_path(Path::gdr)(o);
+         o.both([](TransportOptions& s) { s.check = true; });
+       }},
+      {"staged_checked",
+       [](PairOptions& o) {
+         by_path(Path::staged)(o);
+         o.both([](TransportOptions& s) { s.check = true; });
+       }},
+      {"tcp_checked",
+       [](PairOptions& o) {
+         by_path(Path::tcp)(o);
+         o.both([](TransportOptions& s) { s.check = true; });
+       }},
+      {"staged_small_chunks",
+       [](PairOptions& o) {
+         by_path(Path::staged)(o);
+         o.both([](TransportOptions& s) {
+           s.chunk = Bytes{256};
+           s.depth = 2;
+         });
+       }},
+      {"gdr_stale_reads",
+       [](PairOptions& o) {
          by_path(Path::gdr)(o);
          o.memory = [](unsigned index) {
            memory::FakeOptions options;
@@ -51,7 +85,8 @@ std::vector<Setting> settings() {
            return std::shared_ptr<memory::DeviceMemory>(memory::make_fake_memory(options));
          };
        }},
-      {"staged_slow_copies", [](PairOptions& o) {
+      {"staged_slow_copies",
+       [](PairOptions& o) {
          by_path(Path::staged)(o);
          o.memory = [](unsigned index) {
            memory::FakeOptions options;
@@ -61,21 +96,25 @@ std::vector<Setting> settings() {
            return std::shared_ptr<memory::DeviceMemory>(memory::make_fake_memory(options));
          };
        }},
-      {"gdr_cuda_stub", [](PairOptions& o) {
+      {"gdr_cuda_stub",
+       [](PairOptions& o) {
          by_path(Path::gdr)(o);
          o.memory = [](unsigned) { return std::shared_ptr<memory::DeviceMemory>(memory::make_cuda_memory(0, GDR_STUB_CUDA)); };
        }},
-      {"staged_host", [](PairOptions& o) {
+      {"staged_host",
+       [](PairOptions& o) {
          by_path(Path::staged)(o);
          o.memory = [](unsigned) { return std::shared_ptr<memory::DeviceMemory>(memory::make_host_memory()); };
        }},
-      {"gdr_lossy", [](PairOptions& o) {
+      {"gdr_lossy",
+       [](PairOptions& o) {
          by_path(Path::gdr)(o);
          o.fabric.faults.loss = 0.03;
          o.fabric.faults.reorder = 0.05;
          o.fabric.faults.full = 0.2;
        }},
-      {"staged_lossy", [](PairOptions& o) {
+      {"staged_lossy",
+       [](PairOptions& o) {
          by_path(Path::staged)(o);
          o.fabric.faults.loss = 0.03;
          o.fabric.faults.corrupt = 0.02;
@@ -204,7 +243,8 @@ TEST_P(EveryPath, ManyOperationsBothWaysAllArrive) {
   std::vector<Result<OperationId>> writes;
   std::vector<Result<OperationId>> reads;
   for (std::size_t i = 0; i < count; ++i) {
-    writes.push_back(a.connection->write(memory_a + Bytes{i * part}, in_b, Bytes{(count + i) * part}, Bytes{part}, static_cast<std::uint32_t>(i)));
+    writes.push_back(
+        a.connection->write(memory_a + Bytes{i * part}, in_b, Bytes{(count + i) * part}, Bytes{part}, static_cast<std::uint32_t>(i)));
     reads.push_back(b.connection->write(memory_b + Bytes{i * part}, in_a, Bytes{(count + i) * part}, Bytes{part}));
   }
   for (std::size_t i = 0; i < count; ++i) {

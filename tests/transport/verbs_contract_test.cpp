@@ -24,13 +24,15 @@ std::ostream& operator<<(std::ostream& out, const VerbsUnderTest& verbs) { retur
 std::vector<VerbsUnderTest> implementations() {
   const bool real = !make_ibverbs()->device_names().empty();
   return {{"double", [] { return make_double(make_double_fabric({}), {"nic0"}); }, ""},
-          {"double_with_loss", [] {
+          {"double_with_loss",
+           [] {
              DoubleOptions options;
              options.mtu = Bytes{1024};
              options.faults.loss = 0.05;
              options.faults.reorder = 0.05;
              return make_double(make_double_fabric(options), {"nic0"});
-           }, ""},
+           },
+           ""},
           {"ibverbs", [] { return make_ibverbs(); }, real ? "" : "there is no RDMA device: rdma_rxe is in guests of gdr emulate"}};
 }
 
@@ -90,7 +92,8 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     }
     return completion;
   }
-  [[nodiscard]] static SendWork work(Opcode opcode, const Side& from, const Side& to, std::size_t size, std::size_t local = 0, std::size_t remote = 0) {
+  [[nodiscard]] static SendWork work(Opcode opcode, const Side& from, const Side& to, std::size_t size, std::size_t local = 0,
+                                     std::size_t remote = 0) {
     SendWork work;
     work.id = 5;
     work.opcode = opcode;
@@ -101,7 +104,9 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     work.remote_key = to.region->remote_key();
     return work;
   }
-  static ReceiveWork receive(const Side& side, std::size_t size, std::size_t offset = 0) { return {9, side.at(offset), side.region->local_key(), Bytes{size}}; }
+  static ReceiveWork receive(const Side& side, std::size_t size, std::size_t offset = 0) {
+    return {9, side.at(offset), side.region->local_key(), Bytes{size}};
+  }
 
   std::unique_ptr<Verbs> verbs_;
   std::unique_ptr<Device> device_;
@@ -203,7 +208,7 @@ TEST_P(VerbsContract, CompletionsComeInTheOrderOfPosting) {
 }
 
 TEST_P(VerbsContract, AFullQueueSaysSo) {
-  connect(18);     // 1 s, so that nothing ends while this posts
+  connect(18);      // 1 s, so that nothing ends while this posts
   b_.pair.reset();  // nothing is acknowledged
   int posted = 0;
   PostResult result = PostResult::posted;

@@ -32,18 +32,23 @@ class CudaMemory final : public DeviceMemory {
   Stream create_stream() override;
   void destroy_stream(Stream stream) override;
   Status copy_in(DevicePointer to, const void* from, Bytes size, Stream stream) override {
-    return move(to, size, &moved_.copy_engine_in, [&](cuda::StreamHandle s) { return driver_.copy_in(to.address, from, size.count, s); }, stream);
+    return move(
+        to, size, &moved_.copy_engine_in, [&](cuda::StreamHandle s) { return driver_.copy_in(to.address, from, size.count, s); }, stream);
   }
   Status copy_out(void* to, DevicePointer from, Bytes size, Stream stream) override {
-    return move(from, size, &moved_.copy_engine_out, [&](cuda::StreamHandle s) { return driver_.copy_out(to, from.address, size.count, s); }, stream);
+    return move(
+        from, size, &moved_.copy_engine_out, [&](cuda::StreamHandle s) { return driver_.copy_out(to, from.address, size.count, s); },
+        stream);
   }
   Status copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) override {
     if (Status inside = check_range(to, size); !inside.ok()) return inside;
-    return move(from, size, &moved_.copy_engine_within,
-                [&](cuda::StreamHandle s) { return driver_.copy_within(to.address, from.address, size.count, s); }, stream);
+    return move(
+        from, size, &moved_.copy_engine_within,
+        [&](cuda::StreamHandle s) { return driver_.copy_within(to.address, from.address, size.count, s); }, stream);
   }
   Status fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) override {
-    return move(to, size, nullptr, [&](cuda::StreamHandle s) { return driver_.fill(to.address, value, size.count, s); }, stream);
+    return move(
+        to, size, nullptr, [&](cuda::StreamHandle s) { return driver_.fill(to.address, value, size.count, s); }, stream);
   }
   Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) override;
   Result<Event> record(Stream stream) override;
@@ -75,7 +80,8 @@ class CudaMemory final : public DeviceMemory {
   };
 
   [[nodiscard]] Status failed(const char* what, cuda::Error error) const {
-    return {error == cuda::out_of_memory ? Cause::out_of_memory : Cause::device_failed, fmt::format("{}: {}: {}", name(), what, driver_.name_of(error))};
+    return {error == cuda::out_of_memory ? Cause::out_of_memory : Cause::device_failed,
+            fmt::format("{}: {}: {}", name(), what, driver_.name_of(error))};
   }
   [[nodiscard]] Status check_range(DevicePointer pointer, Bytes size) const;
   template <typename Call>
@@ -150,13 +156,15 @@ Status CudaMemory::free(DevicePointer pointer) {
   const auto info = query(pointer);
   {
     const std::lock_guard lock(mutex_);
-    if (!info || !allocations_.contains(pointer.address)) return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
+    if (!info || !allocations_.contains(pointer.address))
+      return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
   }
   listeners_.call(*info);
   const Current current(*this);
   {
     const std::lock_guard lock(mutex_);
-    if (allocations_.erase(pointer.address) == 0) return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
+    if (allocations_.erase(pointer.address) == 0)
+      return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
   }
   if (const cuda::Error error = driver_.memory_free(pointer.address); error != cuda::success) return failed("cuMemFree", error);
   return {};
@@ -174,8 +182,8 @@ std::optional<PointerInfo> CudaMemory::query(DevicePointer pointer) const {
     if (own != allocations_.end()) info.allocation = own->second;
   }
   if (info.allocation != 0) return info;
-  // Memory that others allocated: the driver numbers it. Where it answers CUDA_ERROR_INVALID_VALUE (memory mapped by hand) the base stands in;
-  // the upper bit keeps both apart from our numbers.
+  // Memory that others allocated: the driver numbers it. Where it answers CUDA_ERROR_INVALID_VALUE (memory mapped by hand) the base stands
+  // in; the upper bit keeps both apart from our numbers.
   unsigned long long number = 0;
   const cuda::Error error = driver_.pointer_attribute(&number, cuda::pointer_buffer_id, pointer.address);
   info.allocation = (error == cuda::success ? number : base) | (std::uint64_t{1} << 63U);
@@ -213,16 +221,19 @@ Status CudaMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t 
   const Bytes element = size_of(type);
   if (count > (std::uint64_t{1} << 39U)) return {Cause::invalid, fmt::format("{}: a sum of {} elements", name(), count)};
   if (Status inside = check_range(from, element * count); !inside.ok()) return inside;
-  return move(into, element * count, nullptr, [&](cuda::StreamHandle s) {
-    load_kernels();
-    cuda::FunctionHandle kernel = sums_[static_cast<std::size_t>(type)];
-    std::uint64_t a = into.address;
-    std::uint64_t b = from.address;
-    std::uint64_t n = count;
-    std::array<void*, 3> arguments{&a, &b, &n};
-    const auto blocks = static_cast<unsigned>((count + 255) / 256);
-    return kernel == nullptr ? cuda::invalid_value : driver_.launch(kernel, blocks, 1, 1, 256, 1, 1, 0, s, arguments.data(), nullptr);
-  }, stream);
+  return move(
+      into, element * count, nullptr,
+      [&](cuda::StreamHandle s) {
+        load_kernels();
+        cuda::FunctionHandle kernel = sums_[static_cast<std::size_t>(type)];
+        std::uint64_t a = into.address;
+        std::uint64_t b = from.address;
+        std::uint64_t n = count;
+        std::array<void*, 3> arguments{&a, &b, &n};
+        const auto blocks = static_cast<unsigned>((count + 255) / 256);
+        return kernel == nullptr ? cuda::invalid_value : driver_.launch(kernel, blocks, 1, 1, 256, 1, 1, 0, s, arguments.data(), nullptr);
+      },
+      stream);
 }
 
 Stream CudaMemory::create_stream() {
@@ -250,7 +261,8 @@ Result<Event> CudaMemory::record(Stream stream) {
   const auto found = streams_.find(stream.id);
   if (found == streams_.end()) return Status(Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id));
   cuda::EventHandle event = nullptr;
-  if (const cuda::Error error = driver_.event_create(&event, cuda::event_disable_timing); error != cuda::success) return failed("cuEventCreate", error);
+  if (const cuda::Error error = driver_.event_create(&event, cuda::event_disable_timing); error != cuda::success)
+    return failed("cuEventCreate", error);
   if (const cuda::Error error = driver_.event_record(event, found->second); error != cuda::success) {
     driver_.event_destroy(event);
     return failed("cuEventRecord", error);
@@ -288,7 +300,8 @@ Status CudaMemory::synchronize(Stream stream) {
 Result<Exported> CudaMemory::export_range(DevicePointer pointer, Bytes size) {
   if (Status inside = check_range(pointer, size); !inside.ok()) return inside;
   if (pointer.address % gpu_page.count != 0 || size.count % gpu_page.count != 0)
-    return Status(Cause::registration_refused, fmt::format("{}: {} at {:#x}: the range is not of whole granules of 64KiB", name(), to_string(size), pointer.address));
+    return Status(Cause::registration_refused,
+                  fmt::format("{}: {} at {:#x}: the range is not of whole granules of 64KiB", name(), to_string(size), pointer.address));
   const Current current(*this);
   Exported exported;
   int supported = 0;
@@ -297,7 +310,8 @@ Result<Exported> CudaMemory::export_range(DevicePointer pointer, Bytes size) {
     exported.no_dma_buf = "the driver is older than CUDA 11.7";
   } else if (driver_.device_attribute(&supported, cuda::attribute_dma_buf, device_) != cuda::success || supported == 0) {
     exported.no_dma_buf = "the driver exports no dma-buf (it is the open kernel module that does)";
-  } else if (const cuda::Error error = driver_.handle_for_range(&fd, pointer.address, size.count, cuda::handle_dma_buf, 0); error != cuda::success) {
+  } else if (const cuda::Error error = driver_.handle_for_range(&fd, pointer.address, size.count, cuda::handle_dma_buf, 0);
+             error != cuda::success) {
     exported.no_dma_buf = "cuMemGetHandleForAddressRange: " + driver_.name_of(error);
   } else {
     exported.dma_buf = Exported::DmaBuf{UniqueFd(fd), Bytes{0}};
@@ -326,6 +340,8 @@ Status CudaMemory::flush(DevicePointer pointer, Bytes size) {
 
 }  // namespace
 
-std::unique_ptr<DeviceMemory> make_cuda_memory(unsigned index, const std::string& library) { return std::make_unique<CudaMemory>(index, library); }
+std::unique_ptr<DeviceMemory> make_cuda_memory(unsigned index, const std::string& library) {
+  return std::make_unique<CudaMemory>(index, library);
+}
 
 }  // namespace gdr::memory

@@ -10,7 +10,7 @@ namespace {
 
 /// Alike for the calling convention: pointers to pointers, numbers (enumerations, too) to numbers of the same size.
 template <typename Ours, typename Theirs>
-constexpr bool alike = std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> && sizeof(Ours) == sizeof(Theirs) && alignof(Ours) == alignof(Theirs);
+constexpr bool alike = std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
 
 template <typename Ours, typename Theirs>
 struct SameCall : std::false_type {};

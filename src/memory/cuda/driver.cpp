@@ -13,7 +13,8 @@ Driver::Driver(const std::string& library) : handle_(dlopen(library.c_str(), RTL
   if (handle_ == nullptr) throw InputError(fmt::format("cuda memory: {}; it comes with NVIDIA's driver", dlerror()));
   const auto find = [&](auto& member, const char* name, bool needed) {
     member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(dlsym(handle_.get(), name));
-    if (member == nullptr && needed) throw InputError(fmt::format("cuda memory: {} has no {}; CUDA 11.0 or newer is needed", library, name));
+    if (member == nullptr && needed)
+      throw InputError(fmt::format("cuda memory: {} has no {}; CUDA 11.0 or newer is needed", library, name));
   };
 #define GDR_CUDA_FIND(member, name, signature) find(member, #name, true);
 #define GDR_CUDA_FIND_OPTIONAL(member, name, signature) find(member, #name, false);

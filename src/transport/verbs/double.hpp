@@ -12,25 +12,25 @@ namespace gdr::transport {
 
 /// What goes wrong between and in the NICs of the double. Everything follows from `seed` and the order of calls.
 struct DoubleFaults {
-  double loss = 0;                ///< share of packets that vanish
-  double reorder = 0;             ///< share that is held back by `reorder_by`
+  double loss = 0;     ///< share of packets that vanish
+  double reorder = 0;  ///< share that is held back by `reorder_by`
   Duration reorder_by{20e-6};
-  double corrupt = 0;             ///< share whose ICRC is wrong: the receiving NIC drops them
-  double silent_corrupt = 0;      ///< share of payloads with a changed byte that no CRC of the network sees
+  double corrupt = 0;         ///< share whose ICRC is wrong: the receiving NIC drops them
+  double silent_corrupt = 0;  ///< share of payloads with a changed byte that no CRC of the network sees
   struct Outage {
     std::string device;
     Duration at;
     Duration length;
   };
-  std::vector<Outage> outages;    ///< the port is down, with events
+  std::vector<Outage> outages;  ///< the port is down, with events
   struct Death {
     std::string device;
     Duration at;
   };
-  std::vector<Death> deaths;      ///< the NIC falls silent, without an event
-  int refuse_memory = 0;          ///< errno of registrations by address; 0: none is refused
-  int refuse_dma_buf = 0;         ///< errno of registrations by descriptor, as rdma_rxe's EOPNOTSUPP
-  double full = 0;                ///< share of posts that find the queue full
+  std::vector<Death> deaths;  ///< the NIC falls silent, without an event
+  int refuse_memory = 0;      ///< errno of registrations by address; 0: none is refused
+  int refuse_dma_buf = 0;     ///< errno of registrations by descriptor, as rdma_rxe's EOPNOTSUPP
+  double full = 0;            ///< share of posts that find the queue full
   std::uint64_t seed = 1;
 };
 

@@ -57,7 +57,8 @@ class DoubleRegistration final : public MemoryRegion {
 };
 
 Status refused(const std::string& device, const char* call, Bytes size, int error) {
-  return {Cause::registration_refused, fmt::format("{}: {} of {}: {} (errno {})", device, call, to_string(size), std::strerror(error), error)};
+  return {Cause::registration_refused,
+          fmt::format("{}: {} of {}: {} (errno {})", device, call, to_string(size), std::strerror(error), error)};
 }
 
 Gid ipv4_gid(unsigned host, unsigned nic) {
@@ -106,7 +107,9 @@ class DoubleVerbs final : public Verbs {
 
 DoubleDevice::DoubleDevice(std::shared_ptr<DoubleFabric> fabric, std::string name, unsigned host, unsigned nic)
     : fabric_(std::move(fabric)), name_(std::move(name)) {
-  gids_ = {{0, link_local_gid(host, nic), GidType::rocev1}, {1, link_local_gid(host, nic), GidType::rocev2}, {2, ipv4_gid(host, nic), GidType::rocev2}};
+  gids_ = {{0, link_local_gid(host, nic), GidType::rocev1},
+           {1, link_local_gid(host, nic), GidType::rocev2},
+           {2, ipv4_gid(host, nic), GidType::rocev2}};
   const std::lock_guard lock(fabric_->mutex);
   for (const GidEntry& entry : gids_) fabric_->by_gid[entry.gid] = this;
   ++fabric_->live;
@@ -173,7 +176,8 @@ Result<std::unique_ptr<QueuePair>> DoubleDevice::create_queue_pair(CompletionQue
   return std::unique_ptr<QueuePair>(new DoublePair(fabric_, *this, static_cast<DoubleCompletionQueue&>(queue), sizes));
 }
 
-DoubleCompletionQueue::DoubleCompletionQueue(std::shared_ptr<DoubleFabric> fabric, unsigned depth) : fabric_(std::move(fabric)), depth_(depth) {
+DoubleCompletionQueue::DoubleCompletionQueue(std::shared_ptr<DoubleFabric> fabric, unsigned depth)
+    : fabric_(std::move(fabric)), depth_(depth) {
   const std::lock_guard lock(fabric_->mutex);
   ++fabric_->live;
 }

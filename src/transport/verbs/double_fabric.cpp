@@ -33,7 +33,8 @@ bool DoubleFabric::port_up(const std::string& device) const {
 
 bool DoubleFabric::reachable(const std::string& device) const {
   const auto& deaths = options.faults.deaths;
-  const bool dead = std::any_of(deaths.begin(), deaths.end(), [&](const DoubleFaults::Death& death) { return death.device == device && time_ >= death.at; });
+  const bool dead = std::any_of(deaths.begin(), deaths.end(),
+                                [&](const DoubleFaults::Death& death) { return death.device == device && time_ >= death.at; });
   return !dead && port_up(device);
 }
 
@@ -57,7 +58,8 @@ std::byte* DoubleFabric::translate(const DoubleDevice& device, std::uint32_t key
   const auto found = regions.find(key);
   if (found == regions.end() || found->second.owner != &device) return nullptr;
   const DoubleRegion& region = found->second;
-  if (address < region.iova || address - region.iova > region.size.count || size.count > region.size.count - (address - region.iova)) return nullptr;
+  if (address < region.iova || address - region.iova > region.size.count || size.count > region.size.count - (address - region.iova))
+    return nullptr;
   DmaBytes& bytes = dma[device.name()];
   Bytes& counter = region.device ? (write ? bytes.device_written : bytes.device_read) : (write ? bytes.host_written : bytes.host_read);
   counter.count += size.count;

@@ -35,7 +35,8 @@ Status DoublePair::connect(const Route& route) {
   if (route.retries > 6 || route.receiver_not_ready_retries > 6)
     return {Cause::invalid, fmt::format("{}: retries are 0 to 6: 7 means for ever", device_.name())};
   if (route.gid_index >= device_.gids().size() || state_ != State::initialized)
-    return {Cause::device_failed, fmt::format("{}: a queue pair to its peer by GID index {}: Invalid argument (errno 22)", device_.name(), route.gid_index)};
+    return {Cause::device_failed,
+            fmt::format("{}: a queue pair to its peer by GID index {}: Invalid argument (errno 22)", device_.name(), route.gid_index)};
   route_ = route;
   end_ = next_ = highest_ = oldest_ = route.own_psn;
   expected_ = route.peer_psn;
@@ -210,7 +211,8 @@ void DoublePair::take_response(const DoublePacket& packet) {
   Outgoing* outgoing = at_psn(packet.psn);
   if (outgoing == nullptr || !outgoing->fetches() || packet.psn != outgoing->first + outgoing->responses) {
     // A gap: the rest is asked for again. A response that was seen before is nothing new.
-    if (outgoing != nullptr && packet.psn > outgoing->first + outgoing->responses && oldest_ < outgoing->first + outgoing->packets && !reported_gap_) {
+    if (outgoing != nullptr && packet.psn > outgoing->first + outgoing->responses && oldest_ < outgoing->first + outgoing->packets &&
+        !reported_gap_) {
       reported_gap_ = true;
       next_ = oldest_;
       pump();
@@ -249,12 +251,17 @@ void DoublePair::arrived(DoublePacket packet) {
   switch (packet.kind) {
     case Kind::data:
     case Kind::read_request:
-    case Kind::atomic_request: return take_request(packet);
+    case Kind::atomic_request:
+      return take_request(packet);
     case Kind::read_response:
-    case Kind::atomic_response: return take_response(packet);
-    case Kind::acknowledge: return acknowledged(packet.psn);
-    case Kind::out_of_sequence: return go_back(packet.psn);
-    case Kind::not_ready: return wait_for_receiver(packet.psn);
+    case Kind::atomic_response:
+      return take_response(packet);
+    case Kind::acknowledge:
+      return acknowledged(packet.psn);
+    case Kind::out_of_sequence:
+      return go_back(packet.psn);
+    case Kind::not_ready:
+      return wait_for_receiver(packet.psn);
     case Kind::refuse:
       acknowledged(packet.psn);
       return break_down(packet.reason);

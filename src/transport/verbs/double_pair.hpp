@@ -76,13 +76,13 @@ class DoublePair final : public QueuePair {
   std::uint64_t oldest_ = 0;   // not acknowledged
   unsigned retries_ = 0;
   unsigned not_ready_ = 0;
-  bool waiting_ = false;  // for the receiver to be ready
+  bool waiting_ = false;       // for the receiver to be ready
   bool reported_gap_ = false;  // in the responses
   std::uint64_t timer_ = 0;
 
   std::deque<ReceiveWork> receives_;
   std::uint64_t expected_ = 0;
-  Bytes received_;  // of a send under way
+  Bytes received_;         // of a send under way
   bool reported_ = false;  // that something is out of sequence
   std::map<std::uint64_t, std::uint64_t> atomic_results_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

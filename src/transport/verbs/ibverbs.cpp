@@ -25,22 +25,37 @@ Status failed(const std::string& device, const std::string& what, int error, Cau
 
 Outcome outcome_of(ibv_wc_status status) {
   switch (status) {
-    case IBV_WC_SUCCESS: return Outcome::ok;
-    case IBV_WC_WR_FLUSH_ERR: return Outcome::flushed;
-    case IBV_WC_LOC_LEN_ERR: return Outcome::local_length;
-    case IBV_WC_LOC_PROT_ERR: return Outcome::local_protection;
-    case IBV_WC_LOC_QP_OP_ERR: return Outcome::local_operation;
-    case IBV_WC_REM_ACCESS_ERR: return Outcome::remote_access;
-    case IBV_WC_REM_INV_REQ_ERR: return Outcome::remote_invalid;
-    case IBV_WC_REM_OP_ERR: return Outcome::remote_operation;
-    case IBV_WC_RETRY_EXC_ERR: return Outcome::retry_exceeded;
-    case IBV_WC_RNR_RETRY_EXC_ERR: return Outcome::rnr_exceeded;
-    default: return Outcome::other;
+    case IBV_WC_SUCCESS:
+      return Outcome::ok;
+    case IBV_WC_WR_FLUSH_ERR:
+      return Outcome::flushed;
+    case IBV_WC_LOC_LEN_ERR:
+      return Outcome::local_length;
+    case IBV_WC_LOC_PROT_ERR:
+      return Outcome::local_protection;
+    case IBV_WC_LOC_QP_OP_ERR:
+      return Outcome::local_operation;
+    case IBV_WC_REM_ACCESS_ERR:
+      return Outcome::remote_access;
+    case IBV_WC_REM_INV_REQ_ERR:
+      return Outcome::remote_invalid;
+    case IBV_WC_REM_OP_ERR:
+      return Outcome::remote_operation;
+    case IBV_WC_RETRY_EXC_ERR:
+      return Outcome::retry_exceeded;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return Outcome::rnr_exceeded;
+    default:
+      return Outcome::other;
   }
 }
 
 ibv_mtu mtu_of(Bytes mtu) {
-  return mtu.count >= 4096 ? IBV_MTU_4096 : mtu.count >= 2048 ? IBV_MTU_2048 : mtu.count >= 1024 ? IBV_MTU_1024 : mtu.count >= 512 ? IBV_MTU_512 : IBV_MTU_256;
+  return mtu.count >= 4096   ? IBV_MTU_4096
+         : mtu.count >= 2048 ? IBV_MTU_2048
+         : mtu.count >= 1024 ? IBV_MTU_1024
+         : mtu.count >= 512  ? IBV_MTU_512
+                             : IBV_MTU_256;
 }
 
 class IbvRegion final : public MemoryRegion {
@@ -118,8 +133,10 @@ class IbvQueuePair final : public QueuePair {
     std::memcpy(attr.ah_attr.grh.dgid.raw, route.peer_gid.data(), route.peer_gid.size());
     attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(route.gid_index);
     attr.ah_attr.grh.hop_limit = 64;
-    Status status = modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                           fmt::format("a queue pair to its peer by GID index {}", route.gid_index));
+    Status status = modify(
+        attr,
+        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+        fmt::format("a queue pair to its peer by GID index {}", route.gid_index));
     if (!status.ok()) return status;
     attr = {};
     attr.qp_state = IBV_QPS_RTS;
@@ -128,7 +145,8 @@ class IbvQueuePair final : public QueuePair {
     attr.retry_cnt = static_cast<std::uint8_t>(route.retries);
     attr.rnr_retry = static_cast<std::uint8_t>(route.receiver_not_ready_retries);
     attr.max_rd_atomic = static_cast<std::uint8_t>(route.reads_in_flight);
-    return modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC, "a queue pair to sending");
+    return modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+                  "a queue pair to sending");
   }
 
   PostResult post(const SendWork& work) override {
@@ -142,7 +160,10 @@ class IbvQueuePair final : public QueuePair {
       request.opcode = work.opcode == Opcode::fetch_add ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP;
       request.wr.atomic = {work.remote_address, work.operand, work.swap, work.remote_key};
     } else {
-      request.opcode = work.opcode == Opcode::write ? IBV_WR_RDMA_WRITE : work.opcode == Opcode::read ? IBV_WR_RDMA_READ : work.opcode == Opcode::send ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM;
+      request.opcode = work.opcode == Opcode::write  ? IBV_WR_RDMA_WRITE
+                       : work.opcode == Opcode::read ? IBV_WR_RDMA_READ
+                       : work.opcode == Opcode::send ? IBV_WR_SEND
+                                                     : IBV_WR_RDMA_WRITE_WITH_IMM;
       request.imm_data = htobe32(work.immediate);
       request.wr.rdma = {work.remote_address, work.remote_key};
     }
@@ -167,7 +188,9 @@ class IbvQueuePair final : public QueuePair {
   }
 
  private:
-  static PostResult result_of(int error) { return error == 0 ? PostResult::posted : error == ENOMEM ? PostResult::full : PostResult::refused; }
+  static PostResult result_of(int error) {
+    return error == 0 ? PostResult::posted : error == ENOMEM ? PostResult::full : PostResult::refused;
+  }
   Status modify(ibv_qp_attr& attr, int mask, const std::string& what) {
     const int error = ibv_modify_qp(pair_, &attr, mask);
     return error == 0 ? Status() : failed(device_, what, error);
@@ -221,7 +244,8 @@ class IbvDevice final : public Device {
   [[nodiscard]] PortState port() const override {
     ibv_port_attr attr = {};
     if (ibv_query_port(context_, port_number, &attr) != 0) return {};
-    return {attr.state == IBV_PORT_ACTIVE, attr.link_layer == IBV_LINK_LAYER_ETHERNET, attr.lid, Bytes{std::uint64_t{128} << attr.active_mtu}, Bytes{attr.max_msg_sz}};
+    return {attr.state == IBV_PORT_ACTIVE, attr.link_layer == IBV_LINK_LAYER_ETHERNET, attr.lid,
+            Bytes{std::uint64_t{128} << attr.active_mtu}, Bytes{attr.max_msg_sz}};
   }
 
   [[nodiscard]] std::vector<GidEntry> gids() const override {
@@ -234,7 +258,9 @@ class IbvDevice final : public Device {
       GidEntry entry;
       entry.index = from.gid_index;
       std::memcpy(entry.gid.data(), from.gid.raw, entry.gid.size());
-      entry.type = from.gid_type == IBV_GID_TYPE_ROCE_V2 ? GidType::rocev2 : from.gid_type == IBV_GID_TYPE_ROCE_V1 ? GidType::rocev1 : GidType::infiniband;
+      entry.type = from.gid_type == IBV_GID_TYPE_ROCE_V2   ? GidType::rocev2
+                   : from.gid_type == IBV_GID_TYPE_ROCE_V1 ? GidType::rocev1
+                                                           : GidType::infiniband;
       entries.push_back(entry);
     }
     return entries;
@@ -248,7 +274,8 @@ class IbvDevice final : public Device {
 
   Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size, std::uint64_t iova) override {
     ibv_mr* region = ibv_reg_dmabuf_mr(domain_, offset.count, size.count, iova, fd, all_access);
-    if (region == nullptr) return failed(name(), fmt::format("ibv_reg_dmabuf_mr of {}", to_string(size)), errno, Cause::registration_refused);
+    if (region == nullptr)
+      return failed(name(), fmt::format("ibv_reg_dmabuf_mr of {}", to_string(size)), errno, Cause::registration_refused);
     return std::unique_ptr<MemoryRegion>(new IbvRegion(region));
   }
 
@@ -275,11 +302,16 @@ class IbvDevice final : public Device {
     if (ibv_get_async_event(context_, &event) != 0) return std::nullopt;
     ibv_ack_async_event(&event);
     switch (event.event_type) {
-      case IBV_EVENT_PORT_ERR: return DeviceEvent::port_down;
-      case IBV_EVENT_PORT_ACTIVE: return DeviceEvent::port_up;
-      case IBV_EVENT_DEVICE_FATAL: return DeviceEvent::device_failed;
-      case IBV_EVENT_GID_CHANGE: return DeviceEvent::gids_changed;
-      default: return DeviceEvent::queue_pair_failed;
+      case IBV_EVENT_PORT_ERR:
+        return DeviceEvent::port_down;
+      case IBV_EVENT_PORT_ACTIVE:
+        return DeviceEvent::port_up;
+      case IBV_EVENT_DEVICE_FATAL:
+        return DeviceEvent::device_failed;
+      case IBV_EVENT_GID_CHANGE:
+        return DeviceEvent::gids_changed;
+      default:
+        return DeviceEvent::queue_pair_failed;
     }
   }
 

@@ -33,9 +33,9 @@ struct PortState {
 };
 
 struct DeviceLimits {
-  unsigned queue_depth = 0;       ///< work requests in a queue
-  unsigned reads_in_flight = 0;   ///< RDMA reads and atomics of a queue pair, either role
-  unsigned completions = 0;       ///< entries of a completion queue
+  unsigned queue_depth = 0;      ///< work requests in a queue
+  unsigned reads_in_flight = 0;  ///< RDMA reads and atomics of a queue pair, either role
+  unsigned completions = 0;      ///< entries of a completion queue
 };
 
 enum class Opcode { write, write_with_immediate, read, send, fetch_add, compare_swap };
@@ -59,7 +59,19 @@ struct ReceiveWork {
 };
 
 /// Outcome of a work request: the words of ibv_wc_status.
-enum class Outcome { ok, flushed, local_length, local_protection, local_operation, remote_access, remote_invalid, remote_operation, retry_exceeded, rnr_exceeded, other };
+enum class Outcome {
+  ok,
+  flushed,
+  local_length,
+  local_protection,
+  local_operation,
+  remote_access,
+  remote_invalid,
+  remote_operation,
+  retry_exceeded,
+  rnr_exceeded,
+  other
+};
 std::string_view to_string(Outcome outcome);
 struct Completion {
   std::uint64_t id = 0;
