@@ -20,60 +20,63 @@ std::function<void(PairOptions&)> by_path(Path path) {
   return [path](PairOptions& options) { options.both([&](TransportOptions& side) { side.path = path; }); };
 }
 
-std::vector<Setting> settings() {
+std::vector<Setting> plain_settings() {
+  return {{"gdr", by_path(Path::gdr)},
+          {"staged", by_path(Path::staged)},
+          {"tcp", by_path(Path::tcp)},
+          {"gdr_four_queue_pairs",
+           [](PairOptions& o) {
+             by_path(Path::gdr)(o);
+             o.both([](TransportOptions& s) { s.queue_pairs = 4; });
+           }},
+          {"staged_four_queue_pairs",
+           [](PairOptions& o) {
+             by_path(Path::staged)(o);
+             o.both([](TransportOptions& s) { s.queue_pairs = 4; });
+           }},
+          {"gdr_two_nics",
+           [](PairOptions& o) {
+             by_path(Path::gdr)(o);
+             o.nics_a = {"a0", "a1"};
+             o.nics_b = {"b0", "b1"};
+           }},
+          {"gdr_two_nics_against_one",
+           [](PairOptions& o) {
+             by_path(Path::gdr)(o);
+             o.nics_a = {"a0", "a1"};
+           }},
+          {"gdr_small_messages",
+           [](PairOptions& o) {
+             by_path(Path::gdr)(o);
+             o.both([](TransportOptions& s) { s.largest_message = Bytes{5000}; });
+           }},
+          {"gdr_checked",
+           [](PairOptions& o) {
+             by_path(Path::gdr)(o);
+             o.both([](TransportOptions& s) { s.check = true; });
+           }},
+          {"staged_checked",
+           [](PairOptions& o) {
+             by_path(Path::staged)(o);
+             o.both([](TransportOptions& s) { s.check = true; });
+           }},
+          {"tcp_checked",
+           [](PairOptions& o) {
+             by_path(Path::tcp)(o);
+             o.both([](TransportOptions& s) { s.check = true; });
+           }},
+          {"staged_small_chunks", [](PairOptions& o) {
+             by_path(Path::staged)(o);
+             o.both([](TransportOptions& s) {
+               s.chunk = Bytes{256};
+               s.depth = 2;
+             });
+           }}};
+}
+
+/// The same over other memory and over a network that loses packets.
+std::vector<Setting> harder_settings() {
   return {
-      {"gdr", by_path(Path::gdr)},
-      {"staged", by_path(Path::staged)},
-      {"tcp", by_path(Path::tcp)},
-      {"gdr_four_queue_pairs",
-       [](PairOptions& o) {
-         by_path(Path::gdr)(o);
-         o.both([](TransportOptions& s) { s.queue_pairs = 4; });
-       }},
-      {"staged_four_queue_pairs",
-       [](PairOptions& o) {
-         by_path(Path::staged)(o);
-         o.both([](TransportOptions& s) { s.queue_pairs = 4; });
-       }},
-      {"gdr_two_nics",
-       [](PairOptions& o) {
-         by_path(Path::gdr)(o);
-         o.nics_a = {"a0", "a1"};
-         o.nics_b = {"b0", "b1"};
-       }},
-      {"gdr_two_nics_against_one",
-       [](PairOptions& o) {
-         by_path(Path::gdr)(o);
-         o.nics_a = {"a0", "a1"};
-       }},
-      {"gdr_small_messages",
-       [](PairOptions& o) {
-         by_path(Path::gdr)(o);
-         o.both([](TransportOptions& s) { s.largest_message = Bytes{5000}; });
-       }},
-      {"gdr_checked",
-       [](PairOptions& o) {
-         by_path(Path::gdr)(o);
-         o.both([](TransportOptions& s) { s.check = true; });
-       }},
-      {"staged_checked",
-       [](PairOptions& o) {
-         by_path(Path::staged)(o);
-         o.both([](TransportOptions& s) { s.check = true; });
-       }},
-      {"tcp_checked",
-       [](PairOptions& o) {
-         by_path(Path::tcp)(o);
-         o.both([](TransportOptions& s) { s.check = true; });
-       }},
-      {"staged_small_chunks",
-       [](PairOptions& o) {
-         by_path(Path::staged)(o);
-         o.both([](TransportOptions& s) {
-           s.chunk = Bytes{256};
-           s.depth = 2;
-         });
-       }},
       {"gdr_stale_reads",
        [](PairOptions& o) {
          by_path(Path::gdr)(o);
@@ -121,6 +124,12 @@ std::vector<Setting> settings() {
          o.fabric.faults.full = 0.2;
        }},
   };
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all = plain_settings();
+  for (Setting& setting : harder_settings()) all.push_back(std::move(setting));
+  return all;
 }
 
 class EveryPath : public testing::TestWithParam<Setting> {
