@@ -26,5 +26,6 @@ void add_validate(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_emulate(CLI::App& app, Context& context);
+void add_transfer(CLI::App& app, Context& context);
 
 }  // namespace gdr::cli

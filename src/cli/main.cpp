@@ -66,6 +66,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
   gdr::cli::add_emulate(app, context);
+  gdr::cli::add_transfer(app, context);
 }
 
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {

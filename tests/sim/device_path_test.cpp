@@ -177,7 +177,7 @@ TEST(DevicePaths, PageableCopiesAreACoresWork) {
     transfer.pageable = true;
     const Prediction pageable = lab.run(transfer);
     EXPECT_EQ(pageable.host_memory_bytes_per_byte, pinned.host_memory_bytes_per_byte + 2);
-    EXPECT_LE(pageable.bandwidth, models().cpu("epyc-rome").copy_bandwidth_per_core.value);
+    EXPECT_LE(pageable.bandwidth, models().cpu("epyc-rome").copy_bandwidth_per_core.value * 1.001);
     EXPECT_LT(pageable.bandwidth, pinned.bandwidth * 0.7);
   }
 }
