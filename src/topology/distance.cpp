@@ -9,12 +9,23 @@
 
 namespace gdr {
 
+namespace {
+
+/// Functions of one device: the same address up to the dot.
+bool of_one_card(const Device& a, const Device& b) {
+  const auto dot = a.address.rfind('.');
+  return dot != std::string::npos && a.under == b.under && a.address.substr(0, dot) == b.address.substr(0, b.address.rfind('.'));
+}
+
+}  // namespace
+
 Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
   if (a == b) return Distance::self;
   if (a.host != b.host) return Distance::none;
   if (const auto stated = graph.stated_distance(a, b)) return *stated;
   const Host& host = graph.topology().hosts.at(a.host);
   if (host.devices.at(a.device).place_known == false || host.devices.at(b.device).place_known == false) return Distance::unknown;
+  if (of_one_card(host.devices[a.device], host.devices[b.device])) return Distance::pix;
   const auto route = graph.local_route(graph.device(a), graph.device(b));
   check(route.has_value(), "two devices of a host that are not joined");
   int switches = 0;

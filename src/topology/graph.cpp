@@ -62,7 +62,7 @@ class Groups {
     return i;
   }
   void join(std::size_t a, std::size_t b) {
-    const auto [low, high] = std::minmax(of(a), of(b));
+    const auto [low, high] = std::minmax({of(a), of(b)});
     parent_[high] = low;
   }
 

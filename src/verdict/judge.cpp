@@ -74,7 +74,8 @@ void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pai
     for (std::size_t& pair : verdict.findings.back().pairs) pair += first;
   }
   for (const Remark& remark : topology.hosts[index].remarks) {
-    const std::string where = remark.where.empty() || remark.where == "host" ? name : name + "/" + remark.where;
+    std::string where = remark.where.empty() || remark.where == "host" ? name : name + "/" + remark.where;
+    for (auto at = where.find(", "); at != std::string::npos; at = where.find(", ", at + 2)) where.insert(at + 2, name + "/");
     verdict.findings.push_back({remark.rule, remark.severity, index, where, remark.message, remark.remedy, {}});
   }
 }

@@ -201,7 +201,7 @@ bool LspciReader::property(std::string_view text) {
   if (const auto acs = parse_acs_line(inside); acs && !current_) {
     auto& loose = machine_.loose_acs;
     const auto same = std::find_if(loose.begin(), loose.end(), [&](const LooseAcs& one) { return one.bits == *acs; });
-    if (same == loose.end()) loose.push_back({*acs, 1});
+    if (same == loose.end()) loose.push_back({*acs, 1, {}});
     else ++same->count;
     if (machine_.formats.empty()) machine_.formats = {"ACSCtl lines of lspci"};
     return true;

@@ -94,13 +94,20 @@ std::string topology_name(const std::string& path) {
 
 Topology topology_of(const observed::Machine& machine, const std::string& name, const ModelLibrary* models) {
   if (machine.functions.empty() && !machine.matrix && machine.loose_acs.empty())
-    throw InputError(fmt::format("{}: only {}, and no device; give it together with the output of lspci -tv or nvidia-smi topo -m", name,
+    throw InputError(fmt::format("{}: only {}, and no PCI device; give it together with the output of lspci -tv or nvidia-smi topo -m", name,
                                  fmt::join(machine.formats, ", ")));
   Topology topology;
   topology.name = topology_name(name);
   topology.description = fmt::format("imported from {}", fmt::join(machine.formats, ", "));
   topology.hosts.push_back(observed::make_host(machine, nccl::Identifier(models)));
-  return topology;
+  const Host& host = topology.hosts.front();
+  if (!host.devices.empty() || !host.remarks.empty()) return topology;
+  const bool names = std::any_of(machine.functions.begin(), machine.functions.end(), [](const observed::Function& function) {
+    return function.pci_class.has_value() || !function.text.empty();
+  });
+  throw InputError(fmt::format("{}: {} PCI functions, {}", name, machine.functions.size(),
+                               names ? "and no GPU, NIC or drive among them"
+                                     : "without their names, so it is not known what they are; give lspci -tv, or lspci -nn with it"));
 }
 
 }  // namespace

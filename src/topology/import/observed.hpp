@@ -80,10 +80,11 @@ struct Matrix {
   bool operator==(const Matrix&) const = default;
 };
 
-/// An ACSCtl line without its device, as grep leaves it.
+/// ACSCtl lines with the same bits, of ports that no device is shown below: as grep leaves them, without their ports, or with them.
 struct LooseAcs {
   Acs bits;
   std::size_t count = 0;
+  std::vector<std::string> ports;  ///< addresses; empty: not said
   bool operator==(const LooseAcs&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "topology/import/observed_host.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -25,13 +26,7 @@ class HostMaker {
     add_numa_nodes(machine_, identifier_, host_);
     add_trees();
     name_devices();
-    for (Remark remark : machine_.remarks) {
-      const auto device = std::find_if(host_.devices.begin(), host_.devices.end(), [&](const Device& d) {
-        return !d.address.empty() && d.address == remark.where;
-      });
-      if (device != host_.devices.end()) remark.where = device->name;
-      if (std::find(host_.remarks.begin(), host_.remarks.end(), remark) == host_.remarks.end()) host_.remarks.push_back(std::move(remark));
-    }
+    for (const Remark& remark : machine_.remarks) add_remark(remark);
     loose_acs();
     if (machine_.matrix) apply_matrix(*machine_.matrix, host_);
     if (host_.numa_nodes.empty()) unknown_numa(host_);
@@ -188,14 +183,37 @@ class HostMaker {
     }
   }
 
+  /// What is said of several devices stands once.
+  void add_remark(Remark remark) {
+    const auto device = std::find_if(host_.devices.begin(), host_.devices.end(),
+                                     [&](const Device& d) { return !d.address.empty() && d.address == remark.where; });
+    if (device != host_.devices.end()) remark.where = device->name;
+    for (Remark& other : host_.remarks) {
+      if (other.rule != remark.rule || other.message != remark.message) continue;
+      if (other.where != remark.where) other.where += ", " + remark.where;
+      return;
+    }
+    host_.remarks.push_back(std::move(remark));
+  }
+
+  /// Ports of a listing that shows no device: their bits are all that it has.
+  void ports_without_devices() {
+    if (!host_.devices.empty()) return;
+    for (const Function& function : machine_.functions)
+      if (function.acs) machine_.loose_acs.push_back({*function.acs, 1, {function.address}});
+  }
+
   void loose_acs() {
+    ports_without_devices();
     std::size_t all = 0;
     std::size_t redirecting = 0;
     std::size_t missed = 0;
+    std::vector<std::string> ports;
     for (const LooseAcs& one : machine_.loose_acs) {
       all += one.count;
       if (!one.bits.redirects()) continue;
       redirecting += one.count;
+      ports.insert(ports.end(), one.ports.begin(), one.ports.end());
       if (!one.bits.has(Acs::source_validation)) missed += one.count;
     }
     if (all == 0) return;
@@ -207,14 +225,14 @@ class HostMaker {
                                "Nothing to do about ACS; look at the IOMMU next."});
       return;
     }
-    std::string hidden;
-    if (missed > 0) hidden = fmt::format(" {} of them have SrcValid-, so that a search for SrcValid+ misses them.", missed);
-    host_.remarks.push_back({"acs-redirect", Severity::error, "host",
-                             fmt::format("{} of the {} ports listed redirect peer traffic (ReqRedir+, CmpltRedir+ or EgressCtrl+), whatever the "
-                                         "BIOS says.{} Which ports they are, these lines do not say.",
-                                         redirecting, all, hidden),
-                             "Run lspci -vvv as root without grep to see which ports; clear the bits of those between GPU and NIC: setpci -s "
-                             "PORT ECAP_ACS+0x6.w=0 as root after each boot."});
+    std::string message = fmt::format("Of the {} ports listed {} redirect{} peer traffic (ReqRedir+, CmpltRedir+ or EgressCtrl+), whatever the BIOS says", all,
+                                      redirecting, redirecting == 1 ? "s" : "");
+    if (!ports.empty()) message += fmt::format(": {}.", fmt::join(ports, ", "));
+    else message += "; which ports they are, these lines do not say.";
+    if (missed > 0) message += fmt::format(" {} of them {} SrcValid-, so that a search for SrcValid+ misses {}.", missed, missed == 1 ? "has" : "have", missed == 1 ? "it" : "them");
+    const std::string which = ports.empty() ? "Run lspci -vvv as root without grep to see which ports they are; clear" : "Clear";
+    host_.remarks.push_back({"acs-redirect", Severity::error, "host", message,
+                             which + " the bits of those between GPU and NIC: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot."});
   }
 
   Machine machine_;
