@@ -25,7 +25,8 @@ constexpr int exit_bug = 3;
 constexpr const char* examples =
     "Examples:\n"
     "  gdr show topologies/servers/dgx-a100.json\n"
-    "  gdr import nccl-xml system.xml system.xml -o two-hosts.json\n"
+    "  nvidia-smi topo -m | gdr check -\n"
+    "  gdr import system.xml system.xml -o two-hosts.json\n"
     "  gdr check two-hosts.json\n"
     "  gdr predict two-hosts.json --from h0/gpu0 --to h1/gpu0 --size 8B,1MiB\n"
     "  gdr emulate two-hosts.json -- ibv_devices\n"

@@ -26,7 +26,7 @@ const std::map<std::string, std::string> refused{{"nvidia-dgx-gb10.xml", "withou
                                                  {"measurements.txt", "gdr verify"},
                                                  {"graph.xml", "a graph file"},
                                                  {"ncv4-graph.xml", "a graph file"},
-                                                 {"index.json", "a list of PCI functions"},
+                                                 {"index.json", "neither a topology"},
                                                  {"README.md", "nothing in it tells of a machine"}};
 
 std::vector<std::string> corpus() {

@@ -31,7 +31,7 @@ std::optional<int> number_member(const json::Value& object, std::string_view nam
 
 /// "pci:v000015B3d00001021sv...sd...bc02sc07i00"
 void read_modalias(std::string_view alias, Function& function) {
-  if (!alias.starts_with("pci:v") || alias.size() < 54) return;
+  if (!alias.starts_with("pci:v") || alias.size() < 53) return;
   const auto part = [&](std::string_view key, std::size_t digits) -> std::optional<unsigned> {
     const auto at = alias.find(key, 4);
     if (at == std::string_view::npos || at + key.size() + digits > alias.size()) return std::nullopt;
