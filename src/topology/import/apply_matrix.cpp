@@ -152,7 +152,7 @@ class Applier {
     for (Index c = 0; c < matrix_.names.size(); ++c) {
       const std::string& rdma = matrix_.rdma[c];
       if (!matrix_.names[c].starts_with("NIC") || !rdma.starts_with("mlx5_")) continue;
-      if (rdma.substr(5) != matrix_.names[c].substr(3)) shifted.push_back(matrix_.names[c] + " is " + rdma);
+      if (text::whole_int(rdma.substr(5)) && rdma.substr(5) != matrix_.names[c].substr(3)) shifted.push_back(matrix_.names[c] + " is " + rdma);
     }
     if (shifted.empty()) return;
     remark("nic-number-is-not-device-number", Severity::note,

@@ -193,7 +193,8 @@ std::string CapturedFiles::line(std::string_view path) const {
 }
 
 std::vector<std::string> CapturedFiles::list(std::string_view path) const {
-  const auto found = folders_.find(resolve(path));
+  const std::string there = resolve(path);
+  const auto found = there.empty() ? folders_.end() : folders_.find(there);
   return found == folders_.end() ? std::vector<std::string>() : std::vector<std::string>(found->second.begin(), found->second.end());
 }
 

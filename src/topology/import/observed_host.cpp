@@ -26,7 +26,10 @@ class HostMaker {
     add_numa_nodes(machine_, identifier_, host_);
     add_trees();
     name_devices();
-    for (const Remark& remark : machine_.remarks) add_remark(remark);
+    for (Remark remark : machine_.remarks) {
+      if (remark.rule == "gpu-bar-unassigned") remark.message += window_text();
+      add_remark(std::move(remark));
+    }
     loose_acs();
     if (machine_.matrix) apply_matrix(*machine_.matrix, host_);
     if (host_.numa_nodes.empty()) unknown_numa(host_);
@@ -181,6 +184,18 @@ class HostMaker {
       named.to = name_of(link.to);
       if (!named.from.empty() && (link.to.empty() || !named.to.empty())) host_.nvlinks.push_back(named);
     }
+  }
+
+  /// The window that the BARs of all GPUs need, if those without an address are like the largest.
+  [[nodiscard]] std::string window_text() const {
+    std::uint64_t gpus = 0;
+    Bytes largest;
+    for (const Device& device : host_.devices) {
+      gpus += device.kind == DeviceKind::gpu ? 1 : 0;
+      if (device.kind == DeviceKind::gpu) largest = std::max(largest, device.bar_size.value_or(Bytes{}));
+    }
+    if (largest.count == 0) return {};
+    return fmt::format(" {} GPUs with {} each need a window of {}.", gpus, to_string(largest), to_string(largest * gpus));
   }
 
   /// What is said of several devices stands once.
