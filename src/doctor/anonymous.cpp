@@ -16,42 +16,39 @@ class Replacer {
   explicit Replacer(std::string host) : host_(std::move(host)) {}
 
   std::string operator()(const std::string& text) {
-    static const std::regex uuid("(GPU-|MIG-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}");
-    static const std::regex gid("\\b(?:[0-9a-f]{4}:){7}[0-9a-f]{4}\\b");
-    static const std::regex mac("\\b(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}\\b");
-    static const std::regex guid("\\b[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}\\b|\\b0x[0-9a-f]{16}\\b");
-    static const std::regex ipv4("\\b(?:[0-9]{1,3}\\.){3}[0-9]{1,3}\\b");
-    std::string out = replace(text, uuid, [&](const std::string&) { return next(uuids_, "uuid"); });
-    out = replace(out, gid, [&](const std::string& found) { return new_gid(found); });
-    out = replace(out, mac, [&](const std::string& found) { return numbered(macs_, found, [](std::size_t n) { return fmt::format("02:00:00:00:{:02x}:{:02x}", n >> 8U & 0xffU, n & 0xffU); }); });
-    out = replace(out, guid, [&](const std::string& found) { return numbered(guids_, found, [](std::size_t n) { return fmt::format("0000:0000:0000:{:04x}", n & 0xffffU); }); });
-    out = replace(out, ipv4, [&](const std::string& found) {
-      return found == "127.0.0.1" || found == "0.0.0.0" ? found : numbered(ips_, found, [](std::size_t n) { return fmt::format("192.0.2.{}", n & 0xffU); });
-    });
+    // One pass, so that what was put in is not taken for something else again.
+    static const std::regex pattern(
+        "((?:GPU-|MIG-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})"  // UUID
+        "|\\b((?:[0-9a-f]{4}:){7}[0-9a-f]{4})\\b"                                                      // GID
+        "|\\b((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2})\\b"                                                   // MAC
+        "|\\b([0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}|0x[0-9a-f]{16})\\b"                       // GUID
+        "|\\b((?:[0-9]{1,3}\\.){3}[0-9]{1,3})\\b");                                                    // IPv4
+    std::string out;
+    auto last = text.begin();
+    for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+      out.append(last, text.begin() + at->position());
+      out += replacement(*at);
+      last = text.begin() + at->position() + at->length();
+    }
+    out.append(last, text.end());
     if (host_.size() >= 3)
       for (auto at = out.find(host_); at != std::string::npos; at = out.find(host_, at + 4)) out.replace(at, host_.size(), "host");
     return out;
   }
 
  private:
-  template <typename Make>
-  std::string replace(const std::string& text, const std::regex& pattern, Make make) {
-    std::string out;
-    auto last = text.begin();
-    for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
-      out.append(last, text.begin() + at->position());
-      current_ = at->str();
-      out += make(current_);
-      last = text.begin() + at->position() + at->length();
-    }
-    return out.append(last, text.end());
+  std::string replacement(const std::smatch& match) {
+    const std::string found = match.str();
+    if (match[1].matched) return numbered(uuids_, found, [](std::size_t n) { return fmt::format("uuid-{}", n); });
+    if (match[2].matched) return new_gid(found);
+    if (match[3].matched) return numbered(macs_, found, [](std::size_t n) { return fmt::format("02:00:00:00:{:02x}:{:02x}", n >> 8U & 0xffU, n & 0xffU); });
+    if (match[4].matched) return numbered(guids_, found, [](std::size_t n) { return fmt::format("0000:0000:0000:{:04x}", n & 0xffffU); });
+    if (found == "127.0.0.1" || found == "0.0.0.0") return found;
+    return numbered(ips_, found, [](std::size_t n) { return fmt::format("192.0.2.{}", n & 0xffU); });
   }
   template <typename Make>
   std::string numbered(std::map<std::string, std::size_t>& known, const std::string& found, Make make) {
     return make(known.try_emplace(found, known.size() + 1).first->second);
-  }
-  std::string next(std::map<std::string, std::size_t>& known, std::string_view word) {
-    return numbered(known, current_, [&](std::size_t n) { return fmt::format("{}-{}", word, n); });
   }
   /// What kind of GID it is stays: link-local, IPv4 or another, and empty slots.
   std::string new_gid(const std::string& found) {
@@ -63,7 +60,6 @@ class Replacer {
   }
 
   std::string host_;
-  std::string current_;
   std::map<std::string, std::size_t> uuids_, gids_, macs_, guids_, ips_;
 };
 
