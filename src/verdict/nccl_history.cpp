@@ -86,7 +86,7 @@ bool strict_comparison(int version) { return version < 20600; }
 
 std::string gdr_log_line(int version, const LogLine& line) {
   const std::string_view state = line.enabled ? "Enabled" : "Disabled";
-  const auto distance = path_number(version, line.distance);
+  const auto distance = line.number ? line.number : path_number(version, line.distance);
   const auto level = path_number(version, line.level);
   if (!distance || !level || version >= 23003) return {};
   const std::string read = line.enabled ? fmt::format(", read {}", line.read ? 1 : 0) : "";

@@ -31,6 +31,7 @@ struct LogLine {
   int net = 0;
   std::string net_name;    ///< mlx5_0
   PathType distance = PathType::sys;
+  std::optional<int> number;  ///< of the distance, where its word is none of PathType: NODE of 2.4 and 2.5
   PathType level = PathType::pxb;
   bool enabled = false;
   bool read = false;

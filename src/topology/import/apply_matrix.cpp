@@ -26,9 +26,8 @@ class Applier {
   Applier(const Matrix& matrix, Host& host) : matrix_(matrix), host_(host), device_(matrix.names.size()) {}
 
   void apply() {
-    const bool has_gpus = std::any_of(host_.devices.begin(), host_.devices.end(), [](const Device& d) { return d.kind == DeviceKind::gpu; });
-    if (has_gpus) match();
-    else add_devices();
+    if (host_.devices.empty()) add_devices();
+    else match();
     legend_remark();
     nvlinks();
     distances();

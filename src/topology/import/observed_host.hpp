@@ -17,8 +17,8 @@ Host make_host(Machine machine, const nccl::Identifier& identifier);
 std::optional<DeviceKind> kind_of(const Function& function, const nccl::Identifier& identifier);
 /// Fills a device with what its function and the port above it (nullptr: not shown) say.
 void read_device(const Machine& machine, const Function& function, const Function* port, Device& device, std::vector<Remark>& remarks);
-/// Compares the table of nvidia-smi with the host's tree and takes from it what the tree does not have; without GPUs in the host,
-/// the table's GPUs and NICs become its devices.
+/// Compares the table of nvidia-smi with the host's tree and takes from it what the tree does not have; a host
+/// without devices gets the table's GPUs and NICs.
 void apply_matrix(const Matrix& matrix, Host& host);
 /// Sockets and NUMA nodes by what the processor and the kernel said.
 void add_numa_nodes(const Machine& machine, const nccl::Identifier& identifier, Host& host);
