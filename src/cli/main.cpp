@@ -66,6 +66,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
   gdr::cli::add_verify(app, context);
+  gdr::cli::add_compare(app, context);
   gdr::cli::add_nccl(app, context);
   gdr::cli::add_doctor(app, context);
   gdr::cli::add_capture(app, context);

@@ -183,7 +183,7 @@ void add_nccl(CLI::App& app, Context& context) {
   command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
   command->footer(
       "Examples:\n"
-      "  gdr nccl topologies/servers/dgx-a100.json --version 2.18 --env NCCL_NET_GDR_LEVEL=PHB\n"
+      "  gdr nccl machine.json --version 2.18 --env NCCL_NET_GDR_LEVEL=PHB\n"
       "  gdr nccl --log nccl.log --version 2.18.6");
   command->callback([options, &context] { run(*options, *context.models); });
 }

@@ -111,8 +111,8 @@ void add_verify(CLI::App& app, Context& context) {
       "Example:\n"
       "  gdr verify machine.json --measured ib_write_bw.txt --from h0/gpu0 --to h1/gpu0\n"
       "\n"
-      "Exit codes: 0 as the topology gives, 1 a figure fits a detour or a narrow link, 2 wrong\n"
-      "input.");
+      "Exit codes: 0 as the topology gives, 1 a figure fits a detour or a narrow link,\n"
+      "2 wrong input.");
   command->callback([options, &context] { context.exit_code = run(*options, *context.models); });
 }
 

@@ -5,16 +5,15 @@
 #include <bit>
 
 #include "topology/import/known_names.hpp"
+#include "topology/import/nccl_facts.hpp"
 #include "topology/import/observed_host.hpp"
 
 namespace gdr::observed {
 namespace {
 
-/// GPUs inside a processor; the links they report are made up.
-bool is_integrated_gpu(const Function& function) {
-  static constexpr std::array<std::string_view, 3> ids{"10de:2e12", "10de:2e2a", "10de:2e3d"};
-  return function.port_type == PortType::integrated || std::find(ids.begin(), ids.end(), function.pci_id) != ids.end() ||
-         function.text.find("GB10") != std::string::npos;
+/// GPUs inside a processor; the links that they report are made up.
+bool is_integrated(const Function& function) {
+  return function.port_type == PortType::integrated || nccl::is_integrated_gpu(function.pci_id) || function.text.find("GB10") != std::string::npos;
 }
 
 bool is_qemu_bridge(const Function& function) {
@@ -41,7 +40,7 @@ void read_gpu_link(const Function& function, std::optional<PcieLink> capability,
 
 void read_link(const Machine& machine, const Function& function, const Function* port, Device& device, std::vector<Remark>& remarks) {
   const bool guest = machine.virtual_machine.value_or(false);
-  if (device.kind == DeviceKind::gpu && is_integrated_gpu(function)) return;
+  if (device.kind == DeviceKind::gpu && is_integrated(function)) return;
   if (device.kind == DeviceKind::pci_switch && (guest || is_qemu_bridge(function))) return;
   std::optional<PcieLink> capability = function.link_capability;
   const bool real_port = port != nullptr && !guest && !is_qemu_bridge(*port);
