@@ -22,8 +22,9 @@ install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool FILES
 install(DIRECTORY emu/guest emu/module DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu COMPONENT tool)
 
 configure_package_config_file(cmake/gdrConfig.cmake.in ${PROJECT_BINARY_DIR}/gdrConfig.cmake INSTALL_DESTINATION ${package_dir}
-                              PATH_VARS CMAKE_INSTALL_DATADIR)
+                              PATH_VARS CMAKE_INSTALL_DATADIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gdrConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/gdrConfig.cmake ${PROJECT_BINARY_DIR}/gdrConfigVersion.cmake cmake/FindSimGrid.cmake
+              cmake/gdrEmulatedTest.cmake
         DESTINATION ${package_dir})
 install(EXPORT gdrTargets NAMESPACE gdr:: DESTINATION ${package_dir})

@@ -40,4 +40,8 @@ std::string mac_address(std::size_t host, std::size_t nic) { return fmt::format(
 
 std::string ip_address(std::size_t host, std::size_t nic) { return fmt::format("10.{}.0.{}", nic, host + 1); }
 
+std::string management_mac_address(std::size_t host) { return fmt::format("52:54:00:01:{:02x}:00", host); }
+
+std::string management_address(std::size_t host) { return fmt::format("192.168.0.{}", host + 1); }
+
 }  // namespace gdr::emu

@@ -23,4 +23,11 @@ std::string mac_address(std::size_t host, std::size_t nic);
 /// IPv4 address of a NIC. NICs of one number are one subnet of 24 bits.
 std::string ip_address(std::size_t host, std::size_t nic);
 
+/// The same for a host's interface in the management network, 192.168.0.0/24.
+std::string management_mac_address(std::size_t host);
+std::string management_address(std::size_t host);
+
+/// More hosts than addresses of a subnet cannot be joined.
+inline constexpr std::size_t max_hosts = 254;
+
 }  // namespace gdr::emu

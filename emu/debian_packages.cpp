@@ -55,7 +55,8 @@ void DebianPackages::update() {
   own_lists_ = true;
   fs::create_directories(folder_ + "/apt/state/lists/partial");
   fs::create_directories(folder_ + "/apt/cache/archives/partial");
-  run_or_throw(apt("apt-get", {"update", "-q"}), signals_, purpose);
+  // Without the option a source that cannot be reached is a warning.
+  run_or_throw(apt("apt-get", {"update", "-q", "-o", "APT::Update::Error-Mode=any"}), signals_, purpose);
 }
 
 std::string DebianPackages::show(const std::string& package) {

@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "emu/addresses.hpp"
+#include "emu/pci_overlay.hpp"
 #include "emu/qemu_option.hpp"
 #include "emu/shell.hpp"
 
@@ -19,6 +20,11 @@ constexpr Bytes base_memory = 768_MiB;
 constexpr Bytes memory_a_node = 128_MiB;  // a whole section: the kernel takes no less for a NUMA node
 constexpr std::uint64_t bytes_a_page_structure = 64;
 constexpr std::size_t max_numa_nodes = 64;
+/// The second line spares time: port services (hot plug, errors) that nothing here has, checks of the kernel's own memory and
+/// ciphers, calibration, waiting for grace periods.
+constexpr const char* kernel_parameters =
+    "console=ttyS0 quiet panic=-1 mitigations=off audit=0 apparmor=0 random.trust_cpu=on"
+    " pcie_ports=compat rodata=off nokaslr cryptomgr.notests tsc=reliable lpj=4000000 no_timer_check rcupdate.rcu_expedited=1";
 
 /// Adds "option value" pairs.
 void add(std::vector<std::string>& arguments, const char* option, std::string value) {
@@ -91,26 +97,44 @@ std::string environment(const Topology& topology, std::size_t index) {
       const std::string prefix = other == index ? "GDR_NIC_" : fmt::format("GDR_PEER_{}_NIC_", in_variable(name));
       text += "export " + variable(fmt::format("{}{}", prefix, nic.number), address);
     }
-    if (other != index && !nics.empty()) peers.push_back(name + "=" + ip_address(other, nics.front().number));
+    if (other != index) peers.push_back(name + "=" + management_address(other));
   }
   return text + "export " + variable("GDR_PEERS", fmt::format("{}", fmt::join(peers, " ")));
 }
 
-std::string settings(const Topology& topology, std::size_t index, const RunPlan& run, const PcieTree& tree) {
+/// For our modules; to the shell they are comments.
+std::string module_settings(const Topology& topology, std::size_t index, const RunPlan& run, const PcieTree& tree,
+                            const ModelLibrary& models) {
+  const Host& host = topology.hosts[index];
+  std::string text = gpu_settings(host, tree.places, models) + refused_pairs(topology, index, models);
+  for (const Refusal& refusal : run.refusals)
+    if (refusal.host.empty() || refusal.host == host.name) text += fmt::format("#refuse {} --refuse-registration\n", refusal.rule);
+  return text + pci_overlay(Graph(topology), index, tree, models);
+}
+
+std::string settings(const Topology& topology, std::size_t index, const RunPlan& run) {
   std::vector<std::string> nics;
   for (const Numbered& nic : numbered_devices(topology.hosts[index], DeviceKind::nic))
     nics.push_back(fmt::format("{}/{}/{}", nic.number, mac_address(index, nic.number), ip_address(index, nic.number)));
   return variable("GUEST_KERNEL", run.kernel.release) + variable("GUEST_MODULES", run.kernel.modules) +
          variable("GUEST_FOLDER", run.work_folder) +
-         variable("GUEST_GPU_PLACES", fmt::format("{}", fmt::join(tree.gpu_places, ","))) +
-         variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) + variable("GUEST_COMMAND", shell_line(run.command)) +
+         variable("GUEST_PEERMEM", has_peermem(topology.hosts[index]) ? "1" : "") +
+         variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) +
+         variable("GUEST_MANAGEMENT", management_mac_address(index) + "/" + management_address(index)) +
          environment(topology, index);
+}
+
+/// A NIC is an open socket: QEMU puts the length in front of each frame.
+void add_netdev(std::vector<std::string>& arguments, const std::string& id, int descriptor) {
+  add(arguments, "-netdev", fmt::format("stream,id={},server=off,addr.type=fd,addr.str={}", id, descriptor));
 }
 
 }  // namespace
 
 GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan& run, const ModelLibrary& models) {
   const Host& host = topology.hosts[index];
+  if (topology.hosts.size() > max_hosts)
+    throw InputError(fmt::format("{}: has {} hosts; emulation joins {}", topology.name, topology.hosts.size(), max_hosts));
   const auto gpus = gpu_memory(host, models);
   const auto gpu_file = [&](const Device& gpu) { return fmt::format("{}/{}-{}.memory", run.gpu_files, host.name, gpu.name); };
   const PcieTree tree = pcie_tree(host, index, gpus, gpu_file);
@@ -121,8 +145,9 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   plan.host = host.name;
   plan.settings_file = fmt::format("{}/{}.settings", run.files, host.name);
   plan.console_file = fmt::format("{}/{}.console", run.files, host.name);
-  plan.settings = settings(topology, index, run, tree);
+  plan.settings = settings(topology, index, run) + module_settings(topology, index, run, tree, models);
   plan.note = cut_note(host, gpus);
+  if (!gpus.empty()) plan.gpu_folder = run.gpu_files;
 
   std::vector<std::string>& arguments = plan.qemu;
   arguments = {"qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"};
@@ -130,11 +155,15 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   add(arguments, "-machine", "q35,vmport=off");
   // The multi-threaded TCG crashed once in some sixty boots.
   add(arguments, "-accel", run.kvm ? "kvm" : "tcg,thread=single");
-  add(arguments, "-cpu", run.kvm ? "host" : "max");
+  // KVM runs the machine's own processor.
+  const std::string identity = processor_identity(host, models);
+  add(arguments, "-cpu", run.kvm ? "host" : identity.empty() ? "max" : "max," + identity);
   add_processors(arguments, host, all_gpu_memory);
   add(arguments, "-kernel", run.kernel.image);
   add(arguments, "-initrd", run.kernel.initramfs);
-  add(arguments, "-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0 apparmor=0 random.trust_cpu=on");
+  std::string kernel_line = kernel_parameters;
+  if (const std::string iommu = iommu_parameters(host, models); !iommu.empty()) kernel_line += " " + iommu;
+  add(arguments, "-append", std::move(kernel_line));
   add(arguments, "-chardev", fmt::format("file,id=console,path={}", option_value(plan.console_file)));
   add(arguments, "-serial", "chardev:console");
   add(arguments, "-fw_cfg", fmt::format("name=opt/gdr/guest,file={}", option_value(plan.settings_file)));
@@ -144,6 +173,13 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   add_channel(arguments, "errors", errors_descriptor);
   add_folder(arguments, "root", "/", ",readonly=on");
   if (!run.work_folder.empty()) add_folder(arguments, "folder", run.work_folder, "");
+  // On the bus that no device of the topology is on.
+  add_netdev(arguments, "mgmt0.net", management_descriptor);
+  add(arguments, "-device", fmt::format("virtio-net-pci,netdev=mgmt0.net,mac={},romfile=", management_mac_address(index)));
+  for (const Numbered& nic : numbered_devices(host, DeviceKind::nic)) {
+    add_netdev(arguments, host.devices[nic.device].name, first_nic_descriptor + static_cast<int>(plan.nics.size()));
+    plan.nics.push_back(host.devices[nic.device].name);
+  }
   arguments.insert(arguments.end(), tree.arguments.begin(), tree.arguments.end());
   return plan;
 }

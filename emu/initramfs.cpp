@@ -3,12 +3,14 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "common/error.hpp"
@@ -17,18 +19,32 @@
 namespace gdr::emu {
 namespace {
 
-/// What a guest needs before it sees the machine's files, and RDMA. rdma_rxe asks for the algorithm crc32 by name, which no
-/// dependency tells.
-const std::vector<std::string> wanted_modules{"virtio_pci", "qemu_fw_cfg",    "9pnet_virtio", "9p",
-                                              "overlay",    "virtio_console", "virtio_net",   "crc32_generic",
-                                              "rdma_rxe",   "ib_uverbs",      "rdma_ucm"};
-
 /// A module's name from its file: dashes and underscores are the same.
 std::string module_name(const std::string& file) {
   std::string name = std::filesystem::path(file).filename().string();
   name = name.substr(0, name.find(".ko"));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
+}
+
+/// A module's file as the kernel takes it; the kernel's package may have compressed it.
+std::string module_content(const std::string& path) {
+  if (path.ends_with(".ko")) return read_file(path);
+  const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(), archive_read_free);
+  archive_read_support_filter_all(reader.get());
+  archive_read_support_format_raw(reader.get());
+  archive_entry* entry = nullptr;
+  std::string content;
+  constexpr std::size_t block = 64U << 10U;
+  char buffer[block];
+  la_ssize_t got = -1;
+  if (archive_read_open_filename(reader.get(), path.c_str(), block) == ARCHIVE_OK &&
+      archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK)
+    while ((got = archive_read_data(reader.get(), buffer, sizeof buffer)) > 0)
+      content.append(buffer, static_cast<std::size_t>(got));
+  if (got == 0) return content;
+  const char* reason = archive_error_string(reader.get());
+  throw InputError(fmt::format("{}: cannot unpack it: {}", path, reason != nullptr ? reason : "no reason given"));
 }
 
 class Archive {
@@ -67,7 +83,16 @@ class Archive {
 
 }  // namespace
 
-std::vector<std::string> load_order(std::string_view modules_dep, const std::vector<std::string>& wanted) {
+const std::vector<std::string>& wanted_modules() {
+  // rdma_rxe asks for the algorithm crc32 by name, which no dependency tells.
+  static const std::vector<std::string> names{"virtio_pci", "qemu_fw_cfg",    "9pnet_virtio", "9p",
+                                              "overlay",    "virtio_console", "virtio_net",   "crc32_generic",
+                                              "rdma_rxe",   "ib_uverbs",      "rdma_ucm"};
+  return names;
+}
+
+std::vector<std::string> load_order(std::string_view modules_dep, const std::vector<std::string>& wanted,
+                                    std::string_view modules_builtin) {
   // "FILE: FILE..." where the files behind the colon are needed, the one to be loaded first last.
   std::map<std::string, std::vector<std::string>> lines;
   std::istringstream text{std::string(modules_dep)};
@@ -79,14 +104,31 @@ std::vector<std::string> load_order(std::string_view modules_dep, const std::vec
     for (std::string file; needed >> file;) files.push_back(file);
     lines.emplace(module_name(files.front()), std::move(files));
   }
+  std::set<std::string> builtin;
+  std::istringstream builtin_text{std::string(modules_builtin)};
+  for (std::string line; std::getline(builtin_text, line);) builtin.insert(module_name(line));
   std::vector<std::string> order;
+  std::vector<std::string> missing;
   for (const std::string& name : wanted) {
     const auto found = lines.find(module_name(name));
-    if (found == lines.end()) throw InputError(fmt::format("the guest's kernel has no module {}", name));
+    if (found == lines.end()) {
+      if (!builtin.contains(module_name(name))) missing.push_back(name);
+      continue;
+    }
     for (auto file = found->second.rbegin(); file != found->second.rend(); ++file)
       if (std::find(order.begin(), order.end(), *file) == order.end()) order.push_back(*file);
   }
+  if (!missing.empty())
+    throw InputError(
+        fmt::format("the guest's kernel has no module{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
   return order;
+}
+
+std::vector<std::string> guest_modules(const std::string& modules) {
+  std::error_code error;
+  const bool has_builtin = std::filesystem::exists(modules + "/modules.builtin", error);
+  return load_order(read_file(modules + "/modules.dep"), wanted_modules(),
+                    has_builtin ? read_file(modules + "/modules.builtin") : "");
 }
 
 void write_initramfs(const std::string& path, const InitramfsParts& parts) {
@@ -94,15 +136,22 @@ void write_initramfs(const std::string& path, const InitramfsParts& parts) {
   for (const char* folder : {"bin", "dev", "modules", "proc", "sys"}) archive.folder(folder);
   archive.file("init", read_file(parts.scripts + "/init"));
   archive.file("start", read_file(parts.scripts + "/start"));
+  archive.file("modprobe", read_file(parts.scripts + "/modprobe"));
+  archive.file("gdr-barrier", read_file(parts.scripts + "/gdr-barrier"));
   archive.file("bin/busybox", read_file(parts.busybox));
   std::string order;
-  for (const std::string& file : load_order(read_file(parts.modules + "/modules.dep"), wanted_modules)) {
-    const std::string name = std::filesystem::path(file).filename().string();
-    archive.file("modules/" + name, read_file(parts.modules + "/" + file));
+  for (const std::string& file : guest_modules(parts.modules)) {
+    std::string name = std::filesystem::path(file).filename().string();
+    name = name.substr(0, name.find(".ko")) + ".ko";
+    archive.file("modules/" + name, module_content(parts.modules + "/" + file));
     order += name + "\n";
   }
   archive.file("modules/order", order);
-  archive.file("modules/gdr_fakegpu.ko", read_file(parts.gpu_module));
+  if (!parts.gpu_module.empty()) {
+    const std::filesystem::path built = std::filesystem::path(parts.gpu_module).parent_path();
+    for (const char* name : {"gdr_fakegpu.ko", "gdr_pci_overlay.ko", "nvidia_peermem.ko"})
+      archive.file(fmt::format("modules/{}", name), read_file(built / name));
+  }
   archive.close();
 }
 

@@ -1,21 +1,18 @@
 #include "emu/kernel_cache.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/file.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <system_error>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "emu/cache_parts.hpp"
 #include "emu/debian_packages.hpp"
 #include "emu/initramfs.hpp"
+#include "emu/kernel_image.hpp"
 #include "emu/process.hpp"
 
 namespace gdr::emu {
@@ -24,59 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* prefix = "kernel-";
-constexpr const char* part = ".part";  // ends the name of everything that is not complete yet
-
-/// Held while something is made.
-UniqueFd lock(const std::string& folder, Signals& signals, const Say& say) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  UniqueFd file(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (file.get() < 0) throw InputError(fmt::format("{}/lock: cannot open it: {}", folder, std::strerror(errno)));
-  for (bool said = false; flock(file.get(), LOCK_EX | LOCK_NB) != 0; said = true) {
-    if (errno != EWOULDBLOCK) throw std::system_error(errno, std::generic_category(), folder + "/lock");
-    if (!said) say("another run is preparing the kernel: waiting for it");
-    constexpr int look_again_ms = 200;
-    pollfd ready{signals.fd(), POLLIN, 0};
-    poll(&ready, 1, look_again_ms);
-    signals.take();
-  }
-  return file;
-}
-
-/// Removes what was not completed, also when the making of it is interrupted: in the cache and in each kernel's folder.
-void remove_parts(const std::string& folder) {
-  std::error_code error;
-  std::vector<fs::path> parts;
-  const auto look = [&](const fs::path& place) {
-    for (const auto& entry : fs::directory_iterator(place, error))
-      if (entry.path().filename().string().ends_with(part)) parts.push_back(entry.path());
-  };
-  look(folder);
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory()) look(entry.path());
-  for (const fs::path& path : parts) fs::remove_all(path, error);
-}
-
-struct PartsRemover {
-  const std::string& folder;
-  ~PartsRemover() { remove_parts(folder); }
-};
-
-/// FNV-1a: names a file by what it was made from.
-std::string fingerprint(const std::vector<std::string>& files) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const std::string& file : files)
-    for (const char c : read_file(file)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return fmt::format("{:016x}", hash);
-}
-
-std::vector<std::string> files_below(const std::string& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file()) files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 std::string kernel_release(const std::string& kernel) {
   for (const auto& entry : fs::directory_iterator(kernel + "/lib/modules")) return entry.path().filename().string();
@@ -112,20 +56,14 @@ void add_kernel(const std::string& cache, Signals& signals, const Say& say) {
   fs::rename(making, cache + "/" + prefix + kernel.version);
 }
 
-void build_module(const std::string& kernel, const std::string& sources, const std::string& target, Signals& signals) {
-  const std::string making = target + part;
-  fs::create_directories(making);
-  for (const std::string& file : files_below(sources)) fs::copy(file, making, fs::copy_options::overwrite_existing);
-  run_or_throw({"make", "-s", "-C", kernel + "/usr/src/linux-headers-" + kernel_release(kernel), "M=" + making, "modules"},
-               signals, "the module for fake GPUs");
-  fs::rename(making, target);
-}
-
 struct Made {
   std::string kernel;
   std::string module;
   std::string initramfs;
-  [[nodiscard]] bool complete() const { return !kernel.empty() && fs::exists(module) && fs::exists(initramfs); }
+  std::string image;  ///< the unpacked kernel
+  [[nodiscard]] bool complete() const {
+    return !kernel.empty() && fs::exists(module) && fs::exists(initramfs) && fs::exists(image);
+  }
 };
 
 /// Where everything is, or will be.
@@ -134,6 +72,7 @@ Made places(const std::string& cache, const std::string& sources) {
   const auto kernels = cached_kernels();
   if (kernels.empty()) return made;
   made.kernel = cache + "/" + prefix + kernels.back();
+  made.image = made.kernel + "/boot/vmlinux";
   auto files = files_below(sources + "/module");
   made.module = fmt::format("{}/module-{}/gdr_fakegpu.ko", made.kernel, fingerprint(files));
   for (const std::string& file : files_below(sources + "/guest")) files.push_back(file);
@@ -171,23 +110,30 @@ Kernel prepare_kernel(const std::string& sources, Signals& signals, const Say& s
   const std::string cache = cache_folder();
   Made made = places(cache, sources);
   if (!made.complete()) {
-    const UniqueFd held = lock(cache, signals, say);
+    const UniqueFd held = lock_cache(cache, signals, say);
     remove_parts(cache);
     const PartsRemover remover{cache};
     if (cached_kernels().empty()) add_kernel(cache, signals, say);
     made = places(cache, sources);
     if (!fs::exists(made.module)) {
       say("building the module for fake GPUs (once)");
-      build_module(made.kernel, sources + "/module", fs::path(made.module).parent_path(), signals);
+      build_module(made.kernel + "/usr/src/linux-headers-" + kernel_release(made.kernel), sources + "/module",
+                   fs::path(made.module).parent_path(), signals);
     }
     if (!fs::exists(made.initramfs)) {
       write_initramfs(made.initramfs + part, {made.kernel + "/lib/modules/" + kernel_release(made.kernel), made.module,
                                               made.kernel + "/bin/busybox", sources + "/guest"});
       fs::rename(made.initramfs + part, made.initramfs);
     }
+    if (!fs::exists(made.image)) {
+      const std::string packed = read_file(made.kernel + "/boot/vmlinuz-" + kernel_release(made.kernel));
+      const std::string image = unpacked_kernel(packed);
+      write_file(made.image + part, image.empty() ? packed : image);
+      fs::rename(made.image + part, made.image);
+    }
   }
   const std::string release = kernel_release(made.kernel);
-  return {made.kernel.substr(cache.size() + 1 + std::strlen(prefix)), release, made.kernel + "/boot/vmlinuz-" + release,
+  return {made.kernel.substr(cache.size() + 1 + std::strlen(prefix)), release, made.image,
           made.kernel + "/lib/modules/" + release, made.initramfs};
 }
 

@@ -44,18 +44,19 @@ class Builder {
   Builder(const Host& host, std::size_t host_index, const std::vector<GpuMemory>& gpus, const GpuFile& gpu_file)
       : host_(host), host_index_(host_index), gpus_(gpus), gpu_file_(gpu_file) {
     tree_.buses = 1;
+    tree_.places.resize(host.devices.size());
   }
 
   PcieTree build() {
     for (std::size_t numa = 0; numa < host_.numa_nodes.size(); ++numa) {
       for (const Device& device : host_.devices)
         if (device.kind == DeviceKind::host_bridge && device.under == host_.numa_nodes[numa].name)
-          add_host_bridge(device.name, numa, slots_below(host_, device.name));
+          add_host_bridge(device.name, {device.name, numa}, slots_below(host_, device.name));
       for (const Slot& slot : slots_below(host_, host_.numa_nodes[numa].name))
-        add_host_bridge(host_.devices[slot.front()].name + ".bridge", numa, {slot});
+        add_host_bridge(host_.devices[slot.front()].name + ".bridge", {"", numa}, {slot});
     }
-    if (host_bridges_ > max_host_bridges)
-      refuse(fmt::format("{} host bridges; QEMU's q35 has room for {}", host_bridges_, max_host_bridges));
+    if (tree_.roots.size() > max_host_bridges)
+      refuse(fmt::format("{} host bridges; QEMU's q35 has room for {}", tree_.roots.size(), max_host_bridges));
     if (tree_.buses > max_buses)
       refuse(fmt::format("its tree takes {} PCI buses; QEMU has one PCI domain of {}", tree_.buses, max_buses));
     return std::move(tree_);
@@ -71,11 +72,12 @@ class Builder {
     tree_.arguments.push_back(std::move(value));
   }
 
-  void add_host_bridge(const std::string& id, std::size_t numa, const std::vector<Slot>& slots) {
-    ++host_bridges_;
+  void add_host_bridge(const std::string& id, RootBus root, const std::vector<Slot>& slots) {
+    if (!slots.empty()) root.first_port = place_of(slots.front(), 0);
     // The firmware numbers the buses below a host bridge from its own on, in the order of their ports: they are packed.
     add("-device",
-        fmt::format("pxb-pcie,id={},bus=pcie.0,bus_nr={},numa_node={}", id, std::min<std::size_t>(tree_.buses, 255), numa));
+        fmt::format("pxb-pcie,id={},bus=pcie.0,bus_nr={},numa_node={}", id, std::min<std::size_t>(tree_.buses, 255), root.numa));
+    tree_.roots.push_back(std::move(root));
     ++tree_.buses;
     add_slots(id, "pcie-root-port", slots);
   }
@@ -106,7 +108,7 @@ class Builder {
       refuse(fmt::format("{} has {} functions; a device has {}", first.name, slot.size(), max_functions));
     for (std::size_t function = 0; function < slot.size(); ++function) {
       const Device& device = host_.devices[slot[function]];
-      if (device.kind == DeviceKind::gpu) note_gpu(slot[function], (slot.front() + 1) * max_functions + function);
+      tree_.places[slot[function]] = place_of(slot, function);
       std::string place = fmt::format(",id={},bus={}.port,addr=0x0.{:#x}", device.name, first.name, function);
       if (slot.size() > 1 && function == 0) place += ",multifunction=on";
       add("-device", function_of(device, slot[function]) + place);
@@ -150,17 +152,12 @@ class Builder {
     return *found;
   }
 
-  void note_gpu(std::size_t device, std::size_t place) {
-    const std::size_t number = memory_of(device).number;
-    if (tree_.gpu_places.size() <= number) tree_.gpu_places.resize(number + 1);
-    tree_.gpu_places[number] = place;
-  }
+  static PciPlace place_of(const Slot& slot, std::size_t function) { return (slot.front() + 1) * max_functions + function; }
 
   const Host& host_;
   std::size_t host_index_;
   const std::vector<GpuMemory>& gpus_;
   const GpuFile& gpu_file_;
-  std::size_t host_bridges_ = 0;
   PcieTree tree_;
 };
 

@@ -10,13 +10,24 @@
 
 namespace gdr::emu {
 
+/// A function's place as the guest finds it: 8 * physical slot number of the port above + function number. The port itself has
+/// that of function 0.
+using PciPlace = std::size_t;
+
+/// A root bus of the guest.
+struct RootBus {
+  std::string bridge;       ///< the topology's host bridge; empty where the device below has one of its own
+  std::size_t numa = 0;     ///< index in the host
+  PciPlace first_port = 0;  ///< the first device on the bus: what the kernel tells the bridge by; 0: an empty bus
+};
+
 /// A host's PCIe tree in QEMU's words.
 struct PcieTree {
   /// Option, value, option, value... Devices are named as in the topology, the port above one NAME.port. NICs expect a netdev
   /// of their name.
   std::vector<std::string> arguments;
-  /// Where each GPU is, as gdr_fakegpu's parameter `places` takes it: GPU N is at places[N] (0 for a number that is not used).
-  std::vector<std::size_t> gpu_places;
+  std::vector<PciPlace> places;  ///< of the host's devices; 0 for host bridges
+  std::vector<RootBus> roots;
   std::size_t buses = 0;  ///< PCI buses that the tree takes, bus 0 included
 };
 

@@ -22,7 +22,7 @@ namespace {
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
 /// In the child, between fork and exec. Descriptors are first moved out of the way of the numbers that they are to get.
-[[noreturn]] void become(char* const* arguments, int output, const std::vector<int>& pass, pid_t parent, int report) {
+[[noreturn]] void become(char* const* arguments, int output, std::vector<int>& pass, pid_t parent, int report) {
   constexpr int out_of_the_way = 200;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
@@ -34,15 +34,11 @@ namespace {
   report = fcntl(report, F_DUPFD_CLOEXEC, out_of_the_way);
   const int null = fcntl(open("/dev/null", O_RDONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, out_of_the_way);
   output = fcntl(output, F_DUPFD_CLOEXEC, out_of_the_way);
-  const int first = out_of_the_way + 100;
-  for (std::size_t i = 0; i < pass.size(); ++i) dup2(pass[i], first + static_cast<int>(i));
+  for (int& descriptor : pass) descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, out_of_the_way);
   dup2(null, 0);
   dup2(output, 1);
   dup2(output, 2);
-  for (std::size_t i = 0; i < pass.size(); ++i) {
-    dup2(first + static_cast<int>(i), 3 + static_cast<int>(i));
-    close(first + static_cast<int>(i));
-  }
+  for (std::size_t i = 0; i < pass.size(); ++i) dup2(pass[i], 3 + static_cast<int>(i));
   execvp(arguments[0], arguments);
   const int error = errno;
   (void)!write(report, &error, sizeof error);
@@ -51,7 +47,7 @@ namespace {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments, int output, const std::vector<int>& pass) {
+Process::Process(const std::vector<std::string>& arguments, int output, std::vector<int> pass) {
   std::vector<char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);

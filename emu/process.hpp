@@ -16,7 +16,7 @@ class Process {
  public:
   /// `arguments[0]` is looked for in PATH. Standard input is /dev/null, standard output and error are `output`. The child gets
   /// `pass` as its descriptors 3, 4... Throws std::system_error when it cannot be started.
-  Process(const std::vector<std::string>& arguments, int output, const std::vector<int>& pass = {});
+  Process(const std::vector<std::string>& arguments, int output, std::vector<int> pass = {});
   ~Process();
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;

@@ -19,6 +19,8 @@ class UniqueFd {
   ~UniqueFd() { reset(); }
 
   [[nodiscard]] int get() const { return fd_; }
+  /// The caller owns it from now on.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;

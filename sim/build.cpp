@@ -1,5 +1,7 @@
 #include "sim/build.hpp"
 
+#include <fmt/format.h>
+
 #include "common/check.hpp"
 #include "sim/flow_builder.hpp"
 
@@ -19,7 +21,21 @@ void ScenarioBuilder::add(const TransferPlan& plan, const Drive& drive) {
   FlowBuilder(*this, plan, drive).build();
 }
 
+/// Some root complexes slow down when several devices below one root port write to several others at once.
+void ScenarioBuilder::limit_fan_out() {
+  for (const auto& [port, fan_out] : fan_outs_) {
+    if (fan_out.engines.size() < 2 || fan_out.ports.size() < 2) continue;
+    const std::size_t shared = resource(fmt::format("peer writes of {} to several root ports", port), fan_out.bandwidth, true);
+    for (const FanOut::Use& use : fan_out.uses) {
+      flows_[use.flow].stages[use.stage].resources.push_back(shared);
+      resources_[shared].units += use.units_per_byte * use.bytes;
+      resources_[shared].bytes += use.bytes;
+    }
+  }
+}
+
 Scenario ScenarioBuilder::take() {
+  limit_fan_out();
   Scenario scenario;
   for (const Shared& shared : resources_) {
     // Where capacity counts payload and stages count wire bytes, the capacity grows by their mean share of headers. Exact when

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Drive {
   int queue_pairs = 1;
   std::uint64_t messages = 1;  ///< 0: without end
   Duration start;
+  int completion_every = 1;    ///< messages that one completion stands for (perftest's cq-mod); at most the depth counts
   std::uint64_t granules = 0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
 };
 
@@ -45,14 +47,29 @@ class ScenarioBuilder {
     double units = 0;      ///< of all stages that use it
     double bytes = 0;      ///< payload of all stages that use it
   };
+  /// Posted writes that engines below one root port send to other root ports.
+  struct FanOut {
+    Bandwidth bandwidth;
+    std::set<VertexId> engines;
+    std::set<std::size_t> ports;
+    struct Use {
+      std::size_t flow = 0;
+      std::size_t stage = 0;
+      double units_per_byte = 1;
+      double bytes = 0;
+    };
+    std::vector<Use> uses;
+  };
   friend class FlowBuilder;
 
   std::size_t resource(const std::string& name, Bandwidth capacity, bool payload);
   std::size_t pipeline(const std::string& name);
+  void limit_fan_out();
 
   const Parts* parts_;
   std::vector<Shared> resources_;
   std::map<std::string, std::size_t> index_;
+  std::map<std::string, FanOut> fan_outs_;  ///< by the name of the port
   std::vector<FlowSpec> flows_;
   std::vector<Costs> costs_;
 };

@@ -26,12 +26,14 @@ struct StageState {
   std::uint64_t arrived = 0;  // at the next stage
   StageTimes times;
   bool busy = false;
+  double taken_s = 0;  // when it took the granule that it works on
   std::vector<Fluid::Link> links;
   std::vector<Fluid::Link> request_links;
 };
 
 struct WindowState {
-  std::uint64_t returned = 0;
+  std::uint64_t arrived = 0;
+  [[nodiscard]] std::uint64_t returned(const WindowSpec& window) const { return window.quantum.count == 0 ? arrived : arrived - arrived % window.quantum.count; }
 };
 
 struct FlowState {
@@ -48,13 +50,18 @@ struct FlowState {
   FlowOutcome outcome;
 };
 
-/// Bytes that may be under way in the whole flow. When it is what holds the flow back it sets the period of the arrivals; one that is
-/// larger than a hundred granules never does, since the loops it spans last microseconds.
+/// Bytes that may be under way in the whole flow: when they hold the flow back they set the period of the arrivals.
 std::uint64_t window_over_all(const FlowSpec& spec) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const WindowSpec& window : spec.windows)
     if (window.first == 0 && window.last >= spec.completion_stage) least = std::min(least, window.limit.count);
   return least;
+}
+
+/// What a rate is taken over, so that it can be seen to be steady. A window of more than a thousand granules is as good as none.
+std::uint64_t period_of(const FlowSpec& spec, std::uint64_t unit) {
+  const std::uint64_t window = window_over_all(spec);
+  return window <= unit * 1024 ? window : unit * 128;
 }
 
 /// A granule on its way through a stage; the token of its transfers is its place in the table.
@@ -145,7 +152,7 @@ void Engine::Impl::prepare(const Scenario& given) {
     flow.unit = 1;
     for (const StageSpec& stage : spec.stages)
       if (!stage.whole_message) flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
-    flow.rate = SteadyRate(std::max(flow.unit * 8, std::min(window_over_all(spec), flow.unit * 128)), steady_tolerance);
+    flow.rate = SteadyRate(std::max(flow.unit * 8, period_of(spec, flow.unit)), steady_tolerance);
     if (spec.messages > 1) flow.unit = spec.message.count;  // a skip must not move the ends of messages
     while (spec.messages == 1 && flow.front + 1 < spec.stages.size() && spec.stages[flow.front].whole_message) ++flow.front;
     for (const StageSpec& stage : spec.stages) {
@@ -193,7 +200,7 @@ bool Engine::Impl::window_open(const FlowState& flow, std::size_t stage, std::ui
   for (std::size_t w = 0; w < flow.windows.size(); ++w) {
     const WindowSpec& window = flow.spec->windows[w];
     if (window.first != stage) continue;
-    const std::uint64_t under_way = flow.stages[stage].started - flow.windows[w].returned;
+    const std::uint64_t under_way = flow.stages[stage].started - flow.windows[w].returned(window);
     if (under_way > 0 && under_way + bytes > window.limit.count) return false;
   }
   return true;
@@ -208,6 +215,7 @@ void Engine::Impl::advance(std::size_t f, std::size_t stage) {
     const std::uint64_t bytes = next_granule(flow, stage);
     if (bytes == 0 || !window_open(flow, stage, bytes)) return;
     state.busy = true;
+    state.taken_s = now();
     if (state.started == 0) state.times.begin = Duration{now()} - flow.spec->start;
     state.started += bytes;
     ++outcome.transfers;
@@ -247,6 +255,7 @@ void Engine::Impl::on_done(std::uint64_t token) {
 void Engine::Impl::sent(std::size_t f, std::size_t stage, std::uint64_t bytes) {
   FlowState& flow = flows[f];
   flow.stages[stage].busy = false;
+  if (scenario->record) outcome.spans.push_back({f, stage, Bytes{bytes}, Duration{flow.stages[stage].taken_s}, Duration{now()}});
   after(flow.spec->stages[stage].latency, [this, f, stage, bytes] { arrive(f, stage, bytes); });
   advance(f, stage);
 }
@@ -258,7 +267,7 @@ void Engine::Impl::arrive(std::size_t f, std::size_t stage, std::uint64_t bytes)
     const WindowSpec& window = flow.spec->windows[w];
     if (window.last != stage) continue;
     after(window.return_latency, [this, f, w, bytes, first = window.first] {
-      flows[f].windows[w].returned += bytes;
+      flows[f].windows[w].arrived += bytes;
       advance(f, first);
     });
   }
@@ -349,7 +358,7 @@ void Engine::Impl::skip(double seconds) {
       flow.stages[s].started += bytes;
       flow.stages[s].arrived += bytes;
     }
-    for (WindowState& window : flow.windows) window.returned += bytes;
+    for (WindowState& window : flow.windows) window.arrived += bytes;
     outcome.extrapolated += bytes / flow.spec->stages.back().granule.count;
     flow.outcome.steady = true;
     flow.rate.restart(now(), flow.stages.back().arrived);

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "common/error.hpp"
 #include "sim/predict.hpp"
 
 namespace gdr::sim {
@@ -74,12 +77,33 @@ std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const
 
 }  // namespace
 
+Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer) {
+  ScenarioBuilder alone(parts);
+  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 1, 0});
+  Scenario scenario = alone.take();
+  scenario.extrapolate = false;
+  scenario.record = true;
+  const FlowSpec& flow = scenario.flows.front();
+  Timeline result;
+  double spans = 0;
+  for (const StageSpec& spec : flow.stages) {
+    Timeline::Step& step = result.steps.emplace_back();
+    step.name = spec.name;
+    for (const std::size_t index : spec.resources) step.resources.push_back(scenario.resources[index].name);
+    spans += spec.whole_message ? 1 : std::ceil(flow.message.as_double() / spec.granule.as_double());
+  }
+  if (spans > static_cast<double>(most_spans))
+    throw InputError(fmt::format("{} make {:.0f} pieces, too many for a time line; take a smaller --size", to_string(transfer.size), spans));
+  result.spans = simulator.run(scenario).spans;
+  return result;
+}
+
 Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options) {
   Explanation explanation;
   explanation.prediction = predict(simulator, parts, transfer, options);
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
   ScenarioBuilder alone(parts);
-  alone.add(plan, {1, 1, 1, {}, 0});
+  alone.add(plan, {1, 1, 1, {}, 1, 0});
   const Scenario scenario = alone.take();
   const Outcome outcome = simulator.run(scenario);
   const FlowSpec& flow = scenario.flows.front();

@@ -77,7 +77,8 @@ Duration FlowBuilder::doorbell(DeviceId nic, std::size_t numa) const {
   const Route way = *graph_.local_route(socket, to);
   Duration time = parts_.cpu(socket).mmio_write_latency.value + parts_.one_way(way) + parts_.nic(to).send_latency.value;
   const NicModel& model = parts_.nic(to);
-  if (!model.blueflame.value && model.wqe_fetch.value) {
+  const bool pushed = model.blueflame.value && plan_.transfer.push_request.value_or(true);
+  if (!pushed && model.wqe_fetch.value) {
     const Route fetch = *graph_.local_route(to, graph_.memory(nic.host, numa));
     time += parts_.one_way(fetch) * 2 + parts_.cpu(socket).memory_latency.value;
   }
@@ -116,6 +117,7 @@ void FlowBuilder::add_post() {
     costs_.cpu_seconds += parts_.cpu(driver(plan_.transfer.to.host, plan_.to_numa)).two_sided_cost.value.seconds / size_.as_double();
   }
   costs_.cpu_seconds += spec.setup.seconds / size_.as_double();
+  if (plan_.transfer.initiator != Initiator::cpu) post_by_gpu(spec, nic);
   push(std::move(spec), false);
 }
 
@@ -140,6 +142,20 @@ void FlowBuilder::add_cpu_copy(const Stage& stage) {
   if (out) spec.latency = doorbell(*plan_.from_nic, plan_.from_numa);
   costs_.cpu_seconds += spec.setup.seconds / spec.granule.as_double() + 1 / cpu.copy_bandwidth_per_core.value.bytes_per_second;
   (out ? cpu_out_ : cpu_in_) = push(std::move(spec));
+}
+
+/// A core copies between pageable memory and the driver's page-locked buffers, chunk by chunk.
+void FlowBuilder::add_pageable_copy(const Stage& stage) {
+  const CpuModel& cpu = parts_.cpu(stage.engine);
+  StageSpec spec;
+  spec.name = fmt::format("copy by {}", graph_.label(stage.engine));
+  spec.granule = chunk_;
+  const std::size_t memory = all_.resource(fmt::format("{} memory", graph_.label(stage.from)), parts_.memory_bandwidth(stage.from), true);
+  use(spec, memory, 1);
+  use(spec, memory, 1);
+  limit(spec, cpu.copy_bandwidth_per_core.value, fmt::format("one core's copies on {}", graph_.label(stage.engine)));
+  costs_.cpu_seconds += 1 / cpu.copy_bandwidth_per_core.value.bytes_per_second;
+  push(std::move(spec));
 }
 
 void FlowBuilder::add_nic_read(const Stage& stage) {
@@ -191,31 +207,33 @@ void FlowBuilder::add_windows() {
   flow_.completion_stage = last;
   Duration& completion = flow_.completion_latency;
   if (!wire_) {
-    completion = parts_.gpu(plan_.stages.back().engine).copy_completion_latency.value;
+    if (plan_.stages.back().mover == Mover::copy_engine) completion = parts_.gpu(plan_.stages.back().engine).copy_completion_latency.value;
   } else if (plan_.transfer.operation == Operation::read && !tcp()) {
-    completion = completion_write(graph_.device(*plan_.to_nic), plan_.transfer.to.host, plan_.to_numa);
+    completion = completion_write(graph_.device(*plan_.to_nic), plan_.transfer.to.host, plan_.to_numa) + completion_to_gpu(*plan_.to_nic);
   } else if (tcp()) {
     flow_.completion_stage = *cpu_out_;  // a send returns when the kernel has the bytes
   } else {
     flow_.completion_stage = *wire_;
     completion = parts_.nic(graph_.device(*plan_.to_nic)).acknowledge_latency.value + parts_.wire_latency() +
                  parts_.nic(graph_.device(*plan_.from_nic)).acknowledge_latency.value +
-                 completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host, plan_.from_numa);
+                 completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host, plan_.from_numa) + completion_to_gpu(*plan_.from_nic);
   }
   const auto window = [&](std::string name, std::size_t first, std::size_t to, Bytes limit, Duration back) {
-    flow_.windows.push_back({std::move(name), first, to, limit, back});
+    flow_.windows.push_back({std::move(name), first, to, limit, back, {}});
   };
   const auto depth = static_cast<std::uint64_t>(drive_.depth) * static_cast<std::uint64_t>(drive_.queue_pairs);
   const std::size_t completed = tcp() ? last : flow_.completion_stage;
   window(fmt::format("queue depth {}", depth), 0, completed, size_ * depth, tcp() ? Duration{} : completion);
-  const Bytes ring = chunk_ * static_cast<std::uint64_t>(chunks_);
+  if (drive_.completion_every > 1) flow_.windows.back().quantum = size_ * std::min(depth, static_cast<std::uint64_t>(drive_.completion_every));
+  // Messages below the size of a buffer share it.
+  const Bytes ring = std::max(chunk_, buffer_) * static_cast<std::uint64_t>(chunks_);
   if (!wire_) {
-    if (staged()) window("bounce buffers", 0, last, ring, completion);
+    if (staged() || plan_.transfer.pageable) window("bounce buffers", 0, last, ring, completion);
     return;
   }
   const NicModel& sender = parts_.nic(graph_.device(*plan_.from_nic));
   const Bytes granule = nic_granule();
-  window("NIC buffer", *nic_read_, *wire_, std::max(sender.outstanding_reads.value * 4, granule * 8), {});
+  window("NIC buffer", nic_read_.value_or(*wire_), *wire_, std::max(sender.outstanding_reads.value * 4, granule * 8), {});
   if (tcp()) {
     window("socket buffers", *cpu_out_, *cpu_in_, tcp_window, parts_.wire_latency());
   } else {
@@ -238,7 +256,7 @@ void FlowBuilder::add_costs() {
 }
 
 void FlowBuilder::build() {
-  flow_.name = fmt::format("{} {} to {}", to_string(plan_.transfer.path), label(graph_.topology(), plan_.transfer.from), label(graph_.topology(), plan_.transfer.to));
+  flow_.name = fmt::format("{} {} to {}", to_string(plan_.transfer.path), from_label(graph_, plan_.transfer), to_label(graph_, plan_.transfer));
   flow_.message = size_;
   flow_.messages = drive_.messages;
   flow_.start = drive_.start;
@@ -248,15 +266,23 @@ void FlowBuilder::build() {
     const bool last = i + 1 == plan_.stages.size();
     switch (stage.mover) {
       case Mover::copy_engine: add_copy(stage, last); break;
-      case Mover::cpu_copy: add_cpu_copy(stage); break;
+      case Mover::cpu_copy:
+        if (plan_.transfer.pageable) add_pageable_copy(stage);
+        else add_cpu_copy(stage);
+        break;
       case Mover::nic_read:
         // A staged transfer posts each chunk when its copy is done, so the post is part of that copy's latency.
         if (i == 0) add_post();
         else if (!tcp()) post_after_copy();
         add_nic_read(stage);
         break;
-      case Mover::wire: add_wire(stage); break;
+      case Mover::wire:
+        if (i == 0) add_post();  // the payload is in the work request
+        add_wire(stage);
+        break;
       case Mover::nic_write: add_nic_write(stage, last); break;
+      case Mover::device_dma: add_device_dma(stage); break;
+      case Mover::gpu_thread: add_gpu_thread(stage); break;
     }
   }
   add_windows();

@@ -11,17 +11,25 @@ namespace gdr::sim {
 // NCCL's defaults: a buffer of 4 MiB (NCCL_BUFFSIZE) in 8 steps.
 constexpr Bytes default_chunk{512U << 10U};
 constexpr int default_chunks = 8;
+// Messaging libraries and the CUDA driver fill one buffer while the other is emptied.
+constexpr int double_buffer = 2;
+// cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly (max_device_pinned_mem_size is of that order).
+constexpr int storage_buffers = 256;
 
 /// Builds one flow.
 class FlowBuilder {
  public:
   FlowBuilder(ScenarioBuilder& all, const TransferPlan& plan, const Drive& drive)
       : all_(all), parts_(*all.parts_), graph_(parts_.graph()), plan_(plan), drive_(drive), size_(plan.transfer.size) {
+    const bool one_host = plan.transfer.from.host == plan.transfer.to.host;
+    if (plan.transfer.operation == Operation::send || one_host) chunks_ = double_buffer;
+    for (const Stage& stage : plan.stages)
+      if (stage.mover == Mover::device_dma) chunks_ = storage_buffers;
     const auto& staging = graph_.topology().staging;
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;
-    const bool whole = plan.transfer.path == PathKind::p2p || plan.transfer.path == PathKind::nvlink;
-    chunk_ = whole ? size_ : std::min(chunk_, size_);
+    buffer_ = chunk_;
+    chunk_ = staged() || tcp() || plan.transfer.pageable ? std::min(chunk_, size_) : size_;
     if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
 
@@ -35,13 +43,16 @@ class FlowBuilder {
     return flow_.stages.size() - 1;
   }
   [[nodiscard]] bool tcp() const { return plan_.transfer.path == PathKind::tcp; }
-  [[nodiscard]] bool staged() const { return plan_.transfer.memory == MemoryKind::gpu && plan_.transfer.path != PathKind::gdr && plan_.transfer.path != PathKind::p2p && plan_.transfer.path != PathKind::nvlink; }
+  [[nodiscard]] bool staged() const {
+    return plan_.transfer.path == PathKind::staged || (plan_.transfer.path == PathKind::tcp && plan_.transfer.memory == MemoryKind::gpu);
+  }
   [[nodiscard]] Bytes nic_granule() const;
   [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const { return graph_.socket(host, graph_.socket_of_numa(host, numa)); }
 
   void use(StageSpec& spec, std::size_t resource, double units_per_byte);
   void use_route(StageSpec& spec, const Stage& stage, double units_per_byte);
   void use_root_complex(StageSpec& spec, const Stage& stage, double units_per_byte);
+  void note_fan_out(const Stage& stage, std::size_t in, std::size_t out, double units_per_byte);
   void dma(StageSpec& spec, const Stage& stage);
   void over_nvlink(StageSpec& spec, const Stage& stage);
   void limit(StageSpec& spec, Bandwidth payload, const std::string& name);
@@ -51,9 +62,17 @@ class FlowBuilder {
   void add_post();
   void post_after_copy();
   void add_cpu_copy(const Stage& stage);
+  void add_pageable_copy(const Stage& stage);
   void add_nic_read(const Stage& stage);
   void add_wire(const Stage& stage);
   void add_nic_write(const Stage& stage, bool last);
+  void add_device_dma(const Stage& stage);
+  void add_command(const Stage& stage);
+  void add_gpu_thread(const Stage& stage);
+  [[nodiscard]] Duration memory_delay(const Stage& stage) const;
+  void translate(StageSpec& spec, const Stage& stage);
+  void post_by_gpu(StageSpec& spec, DeviceId nic);
+  [[nodiscard]] Duration completion_to_gpu(DeviceId nic) const;
   void add_windows();
   void add_costs();
 
@@ -67,6 +86,7 @@ class FlowBuilder {
   const Drive& drive_;
   Bytes size_;
   Bytes chunk_ = default_chunk;
+  Bytes buffer_ = default_chunk;
   int chunks_ = default_chunks;
   Bytes mtu_{4096};
   std::size_t plan_stage_ = 0;

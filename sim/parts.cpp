@@ -12,6 +12,9 @@
 namespace gdr::sim {
 namespace {
 
+// Linux maps with 2 MiB pages where the buffer allows it.
+constexpr Bytes usual_iommu_page{2U << 20U};
+
 const std::string& model_or_generic(const std::string& model) {
   static const std::string generic = "generic";
   return model.empty() ? generic : model;
@@ -29,6 +32,10 @@ const CpuModel& Parts::cpu(VertexId id) const {
 }
 
 const GpuModel& Parts::gpu(VertexId id) const { return models_->gpu(model_or_generic(graph_->device_at(id)->model)); }
+const NvmeModel& Parts::nvme(VertexId id) const {
+  const std::string& model = graph_->device_at(id)->model;
+  return models_->nvme(model.empty() ? "gen4" : model);
+}
 const NicModel& Parts::nic(VertexId id) const { return models_->nic(model_or_generic(graph_->device_at(id)->model)); }
 const SwitchModel& Parts::pci_switch(VertexId id) const {
   const Device* known = graph_->device_at(id);  // nullptr: a switch that only stated distances tell of
@@ -48,7 +55,7 @@ std::optional<PcieLink> Parts::link(std::size_t edge) const {
   switch (device.kind) {
     case DeviceKind::gpu: return gpu(id).header.pcie;
     case DeviceKind::nic: return nic(id).header.pcie;
-    case DeviceKind::nvme: return models_->nvme(device.model.empty() ? "gen4" : device.model).header.pcie;
+    case DeviceKind::nvme: return nvme(id).header.pcie;
     case DeviceKind::pci_switch: return pci_switch(id).is_virtual.value ? std::nullopt : pci_switch(id).header.pcie;
     default: return std::nullopt;
   }
@@ -80,6 +87,7 @@ Bytes Parts::max_payload(const Route& route) const {
     switch (graph_->vertex(id).kind) {
       case VertexKind::gpu: here = gpu(id).max_payload.value; break;
       case VertexKind::nic: here = nic(id).max_payload.value; break;
+      case VertexKind::nvme: here = nvme(id).max_payload.value; break;
       case VertexKind::pci_switch: here = pci_switch(id).max_payload.value; break;
       case VertexKind::host_bridge: here = cpu(id).max_payload.value; break;
       default: return;
@@ -94,20 +102,42 @@ Bytes Parts::max_payload(const Route& route) const {
   return least;
 }
 
-Bytes Parts::max_read_request(VertexId engine) const {
-  const Device* device = graph_->device_at(engine);
-  if (device->max_read_request) return *device->max_read_request;
-  return device->kind == DeviceKind::gpu ? gpu(engine).max_read_request.value : nic(engine).max_read_request.value;
+namespace {
+
+/// The two numbers of a reading engine.
+struct ReadEngine {
+  Bytes request;
+  Bytes outstanding;
+  std::optional<std::int64_t> requests;
+};
+
+}  // namespace
+
+static ReadEngine read_engine(const Parts& parts, VertexId engine) {
+  switch (parts.graph().vertex(engine).kind) {
+    case VertexKind::gpu: return {parts.gpu(engine).max_read_request.value, parts.gpu(engine).outstanding_reads.value, std::nullopt};
+    case VertexKind::nvme: return {parts.nvme(engine).max_read_request.value, parts.nvme(engine).outstanding_reads.value, std::nullopt};
+    default: break;
+  }
+  const NicModel& nic = parts.nic(engine);
+  ReadEngine result{nic.max_read_request.value, nic.outstanding_reads.value, std::nullopt};
+  if (nic.reads_in_flight) result.requests = nic.reads_in_flight->value;
+  return result;
 }
 
-Bytes Parts::outstanding_reads(VertexId engine) const {
-  const bool is_gpu = graph_->vertex(engine).kind == VertexKind::gpu;
-  const Bytes all = is_gpu ? gpu(engine).outstanding_reads.value : nic(engine).outstanding_reads.value;
-  const Bytes usual = is_gpu ? gpu(engine).max_read_request.value : nic(engine).max_read_request.value;
+Bytes Parts::max_read_request(VertexId engine) const {
+  const Device* device = graph_->device_at(engine);
+  return device->max_read_request ? *device->max_read_request : read_engine(*this, engine).request;
+}
+
+Bytes Parts::outstanding_reads(VertexId engine, Bytes size) const {
+  const ReadEngine usual = read_engine(*this, engine);
   const Bytes set = max_read_request(engine);
-  if (set >= usual) return all;
+  Bytes all = usual.outstanding;
   // The tags stay as many; each asks for less.
-  return std::max(set, Bytes{all.count / usual.count * set.count});
+  if (set < usual.request) all = std::max(set, Bytes{all.count / usual.request.count * set.count});
+  if (usual.requests) all = std::min(all, std::min(set, size) * static_cast<std::uint64_t>(*usual.requests));
+  return all;
 }
 
 Bytes Parts::completion_size(VertexId target, const Route& data) const {
@@ -117,6 +147,26 @@ Bytes Parts::completion_size(VertexId target, const Route& data) const {
       if (graph_->vertex(hop.from).kind == VertexKind::host_bridge)
         if (const auto& split = cpu(hop.from).read_completion_split) size = std::min(size, split->value);
   return std::min(size, max_payload(data));
+}
+
+Parts::Translation Parts::translation(const Route& data, Bytes size, Bytes window) const {
+  Translation result;
+  for (const Hop& hop : data) {
+    const VertexId bridge = hop.up ? hop.from : hop.to;
+    if (hop.kind != HopKind::root_complex) continue;
+    const Host& host = graph_->topology().hosts.at(graph_->vertex(bridge).host);
+    const CpuModel& model = cpu(bridge);
+    if (host.software.iommu != IommuMode::translate || !model.iotlb_entries || !model.iotlb_miss_latency) continue;
+    const Bytes page = host.software.iommu_page_size.value_or(usual_iommu_page);
+    const double reach = page.as_double() * static_cast<double>(model.iotlb_entries->value);
+    result.miss_share = std::max(0.0, 1 - reach / window.as_double());
+    const Duration miss = model.iotlb_miss_latency->value;
+    result.latency = miss * result.miss_share;
+    if (result.miss_share > 0 && model.iotlb_walks)
+      result.bound = Bandwidth{std::min(size, page).as_double() * static_cast<double>(model.iotlb_walks->value) / (miss.seconds * result.miss_share)};
+    break;
+  }
+  return result;
 }
 
 bool Parts::through_root_complex(const Route& route) const {
@@ -140,6 +190,7 @@ Duration Parts::crossing(const Route& route, std::size_t i) const {
         if (hop >= 1 && hop <= route.size() && route[hop - 1].kind == HopKind::c2c) return nvlink(route[hop - 1]).latency.value;
       return gpu(at).pcie_latency.value;
     case VertexKind::nic: return nic(at).pcie_latency.value;
+    case VertexKind::nvme: return nvme(at).pcie_latency.value;
     case VertexKind::pci_switch: return pci_switch(at).latency.value;
     case VertexKind::host_bridge:
       time = cpu(at).root_port_latency.value;

@@ -22,6 +22,7 @@ class Parts {
   [[nodiscard]] const CpuModel& cpu(VertexId id) const;
   [[nodiscard]] const GpuModel& gpu(VertexId id) const;
   [[nodiscard]] const NicModel& nic(VertexId id) const;
+  [[nodiscard]] const NvmeModel& nvme(VertexId id) const;
   [[nodiscard]] const SwitchModel& pci_switch(VertexId id) const;
   /// The fabric's model; generic InfiniBand values where the topology has none are never invented: the topology must have one.
   [[nodiscard]] const FabricModel& fabric() const;
@@ -36,8 +37,8 @@ class Parts {
   /// Largest TLP payload that everything on the route takes.
   [[nodiscard]] Bytes max_payload(const Route& route) const;
   [[nodiscard]] Bytes max_read_request(VertexId engine) const;
-  /// Bytes that the engine keeps requested; smaller requests on the same tags ask for less.
-  [[nodiscard]] Bytes outstanding_reads(VertexId engine) const;
+  /// Bytes that the engine keeps requested in transfers of `size`; smaller requests on the same tags ask for less.
+  [[nodiscard]] Bytes outstanding_reads(VertexId engine, Bytes size) const;
   /// Payload of the completions that come back from `target` over the data route.
   [[nodiscard]] Bytes completion_size(VertexId target, const Route& data) const;
 
@@ -63,6 +64,14 @@ class Parts {
   [[nodiscard]] Bandwidth memory_bandwidth(VertexId memory) const;
   /// Posted-write bound by the flow-control credits of the ports on the route; nullopt: none known.
   [[nodiscard]] std::optional<Bandwidth> credit_bound(const Route& route) const;
+  /// What address translation adds to transfers of `size` that are spread over `window`, between a device and a host's memory: with the
+  /// IOTLB's misses. All zero without a translating IOMMU.
+  struct Translation {
+    double miss_share = 0;
+    Duration latency;                 ///< on average
+    std::optional<Bandwidth> bound;  ///< page walks at once
+  };
+  [[nodiscard]] Translation translation(const Route& data, Bytes size, Bytes window) const;
   /// True when a route goes from one root port to another (or back down the same one).
   [[nodiscard]] bool through_root_complex(const Route& route) const;
 

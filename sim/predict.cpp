@@ -20,6 +20,7 @@ std::string fingerprint(const Scenario& scenario) {
     key.append(bytes, sizeof value);
   };
   put(scenario.extrapolate);
+  put(scenario.record);
   put(scenario.resources.size());
   for (const Resource& resource : scenario.resources) put(resource.units_per_second);
   for (const FlowSpec& flow : scenario.flows) {
@@ -48,6 +49,7 @@ std::string fingerprint(const Scenario& scenario) {
       put(window.last);
       put(window.limit.count);
       put(window.return_latency.seconds);
+      put(window.quantum.count);
     }
   }
   return key;
@@ -56,6 +58,8 @@ std::string fingerprint(const Scenario& scenario) {
 // The engine's work grows with flows times granules; beside many others, a flow's own first and last packet do not show.
 constexpr std::size_t many_flows = 16;
 constexpr std::uint64_t granules_of_many = 256;
+// Of a stream only the rate counts, and finer pieces than these change it by less than a part in this.
+constexpr std::uint64_t granules_of_stream = 512;
 
 struct Candidate {
   double use = 0;
@@ -158,6 +162,7 @@ Prediction describe(const TransferPlan& plan, const Costs& costs, Bandwidth band
 Transfer opposite(const TransferPlan& plan) {
   Transfer back = plan.transfer;
   std::swap(back.from, back.to);
+  if (back.host_end != HostEnd::none) back.host_end = back.host_end == HostEnd::from ? HostEnd::to : HostEnd::from;
   back.via.clear();
   for (const auto& nic : {plan.from_nic, plan.to_nic})
     if (nic) back.via.push_back(*nic);
@@ -169,13 +174,14 @@ Transfer opposite(const TransferPlan& plan) {
 Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options) {
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
   ScenarioBuilder alone(parts);
-  alone.add(plan, {1, 1, 1, {}, 0});  // one message takes one queue pair
+  alone.add(plan, {1, 1, 1, {}, 1, 0});  // one message takes one queue pair
   const Outcome single = simulator.run(alone.take());
 
   ScenarioBuilder stream(parts);
-  stream.add(plan, {options.depth, options.queue_pairs, 0, {}, 0});
+  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, 0};
+  stream.add(plan, drive);
   if (options.bidirectional)
-    stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), {options.depth, options.queue_pairs, 0, {}, 0});
+    stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
   const Costs costs = stream.costs().front();
   const Scenario scenario = stream.take();
   const Outcome steady = simulator.run(scenario);
@@ -189,12 +195,40 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
   return prediction;
 }
 
+MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer) {
+  ScenarioBuilder alone(parts);
+  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 1, 0});
+  const Outcome outcome = simulator.run(alone.take());
+  return {outcome.flows.front().first_arrival, outcome.flows.front().first_completion};
+}
+
+StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options) {
+  ScenarioBuilder builder(parts);
+  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, transfers.size() > many_flows ? granules_of_many : granules_of_stream};
+  for (const Transfer& transfer : transfers) {
+    const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+    builder.add(plan, drive);
+    if (options.bidirectional) builder.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
+  }
+  const Scenario scenario = builder.take();
+  const Outcome outcome = simulator.run(scenario);
+  StreamRates rates;
+  rates.bottleneck = bottleneck(scenario, outcome, 0);
+  const std::size_t per_transfer = options.bidirectional ? 2 : 1;
+  rates.each.resize(transfers.size());
+  for (std::size_t i = 0; i < outcome.flows.size(); ++i) {
+    rates.each[i / per_transfer].bytes_per_second += outcome.flows[i].rate.bytes_per_second;
+    rates.sum.bytes_per_second += outcome.flows[i].rate.bytes_per_second;
+  }
+  return rates;
+}
+
 std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options) {
   ScenarioBuilder builder(parts);
   std::vector<TransferPlan> plans;
   for (const TimedTransfer& flow : flows) {
     plans.push_back(plan_transfer(parts.graph(), parts.models(), flow.transfer));
-    builder.add(plans.back(), {options.depth, options.queue_pairs, 1, flow.start, flows.size() > many_flows ? granules_of_many : 0});
+    builder.add(plans.back(), {options.depth, options.queue_pairs, 1, flow.start, options.completion_every, flows.size() > many_flows ? granules_of_many : 0});
   }
   const std::vector<Costs> costs = builder.costs();
   const Scenario scenario = builder.take();

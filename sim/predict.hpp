@@ -30,6 +30,7 @@ struct Options {
   int depth = 128;
   int queue_pairs = 1;
   bool bidirectional = false;  ///< the same transfer the other way at the same time; bandwidths are then sums
+  int completion_every = 1;    ///< messages that one completion stands for (perftest's --cq-mod)
 };
 
 /// What is predicted for one transfer.
@@ -76,6 +77,19 @@ struct Explanation {
   std::vector<StageReport> stages;
 };
 
+/// When each granule of one message was in each stage, and what it used there.
+struct Timeline {
+  struct Step {
+    std::string name;
+    std::vector<std::string> resources;  ///< links, engines, memory that the stage works on
+  };
+  std::vector<Step> steps;
+  std::vector<Span> spans;  ///< Span::stage counts steps
+};
+/// Throws InputError when the message has more than `most_spans` granules.
+Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer);
+inline constexpr std::size_t most_spans = 200'000;
+
 Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
 
 Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
@@ -88,6 +102,21 @@ struct TimedTransfer {
 
 /// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is its bytes over that time.
 std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options);
+
+/// A message that travels alone.
+struct MessageTimes {
+  Duration latency;
+  Duration completion;
+};
+MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer);
+
+/// Transfers that go on without end, all at once (and each the other way, when `bidirectional`).
+struct StreamRates {
+  Bandwidth sum;
+  std::vector<Bandwidth> each;  ///< by transfer; both directions of one together
+  std::string bottleneck;       ///< of the first
+};
+StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options);
 
 /// Units that a stage works for each payload byte, whole granules of this flow taken.
 double units_per_byte(const FlowSpec& flow, const StageSpec& stage);

@@ -52,6 +52,7 @@ struct WindowSpec {
   std::size_t last = 0;
   Bytes limit;
   Duration return_latency;
+  Bytes quantum{0};  ///< not 0: what has arrived counts in multiples of this only
   bool operator==(const WindowSpec&) const = default;
 };
 
@@ -72,6 +73,7 @@ struct Scenario {
   std::vector<Resource> resources;
   std::vector<FlowSpec> flows;
   bool extrapolate = true;  ///< false: run every granule of finite flows
+  bool record = false;      ///< true: Outcome::spans says when each granule was in each stage (with extrapolate false only)
   bool operator==(const Scenario&) const = default;
 };
 
@@ -93,10 +95,21 @@ struct FlowOutcome {
   bool operator==(const FlowOutcome&) const = default;
 };
 
+/// A granule in a stage: from when the stage took it (its set-up included) until its last unit was sent.
+struct Span {
+  std::size_t flow = 0;
+  std::size_t stage = 0;
+  Bytes bytes;
+  Duration begin;  ///< from the scenario's start
+  Duration end;
+  bool operator==(const Span&) const = default;
+};
+
 struct Outcome {
   std::vector<FlowOutcome> flows;
   std::uint64_t transfers = 0;     ///< granules that the engine simulated (all stages)
   std::uint64_t extrapolated = 0;  ///< granules of the last stage that it did not need to
+  std::vector<Span> spans;         ///< in order of their ends; only when asked for
   bool operator==(const Outcome&) const = default;
 };
 

@@ -16,7 +16,8 @@ void FlowBuilder::use(StageSpec& spec, std::size_t resource, double units_per_by
 }
 
 void FlowBuilder::limit(StageSpec& spec, Bandwidth payload, const std::string& name) {
-  const double per_byte = spec.units_per_byte + spec.units_per_packet / spec.packet.as_double();
+  // Small transfers do not fill their packets: the limit is one of payload, whatever its headers.
+  const double per_byte = spec.units_per_byte + spec.units_per_packet / std::min(spec.packet, size_).as_double();
   const double units = payload.bytes_per_second * per_byte;
   if (spec.limit > 0 && spec.limit <= units) return;
   spec.limit = units;
@@ -85,6 +86,11 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   // What ACS sends up comes back down the same root port: that crosses nothing but the port.
   if (in && in == back) return;
   const CpuModel& cpu = parts_.cpu(bridge);
+  if (in && back && !stage.reads && cpu.p2p_fan_out_write_bandwidth) note_fan_out(stage, *in, *back, units_per_byte);
+  if (remote && !stage.reads && cpu.p2p_remote_write_window) {
+    const Duration loop = parts_.one_way(stage.data) * 2 + parts_.write_latency(stage.to);
+    limit(spec, credit_window(cpu.p2p_remote_write_window->value, loop), fmt::format("peer writes under way across sockets {}/{:.0f}ns", to_string(cpu.p2p_remote_write_window->value), loop.ns()));
+  }
   const auto& cap = stage.reads ? (remote ? cpu.p2p_remote_read_bandwidth : cpu.p2p_read_bandwidth)
                                 : (remote ? cpu.p2p_remote_write_bandwidth : cpu.p2p_write_bandwidth);
   if (!cap) return;
@@ -92,6 +98,20 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   const std::string port = out != stage.data.rend() ? graph_.label(out->to) : graph_.label(bridge);
   use(spec, all_.resource(fmt::format("{}peer {} to {}", remote ? "remote " : "", stage.reads ? "reads" : "writes", port),
                           cap->value, true), units_per_byte);
+}
+
+void FlowBuilder::note_fan_out(const Stage& stage, std::size_t in, std::size_t out, double units_per_byte) {
+  const Edge& edge = graph_.edge(in);
+  const std::string port = label(graph_.topology(), {edge.host, edge.index});
+  ScenarioBuilder::FanOut& fan_out = all_.fan_outs_[port];
+  VertexId bridge = 0;
+  for (const Hop& hop : stage.data)
+    if (hop.edge == in) bridge = hop.to;
+  fan_out.bandwidth = parts_.cpu(bridge).p2p_fan_out_write_bandwidth->value;
+  fan_out.engines.insert(stage.engine);
+  fan_out.ports.insert(out);
+  const double bytes = size_.as_double() * static_cast<double>(std::max<std::uint64_t>(1, drive_.messages));
+  fan_out.uses.push_back({all_.flows_.size(), flow_.stages.size(), units_per_byte, bytes});
 }
 
 /// What PCIe makes of a DMA: headers, window or credits, latency, both ends' limits.
@@ -117,15 +137,16 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
     use(spec, all_.resource(fmt::format("{} BAR {}", graph_.label(target), stage.reads ? "reads" : "writes"),
                             stage.reads ? gpu.bar_read_bandwidth.value : gpu.bar_write_bandwidth.value, true), per_byte);
   }
+  translate(spec, stage);
   const bool nic = graph_.vertex(stage.engine).kind == VertexKind::nic;
   if (nic && parts_.nic(stage.engine).dma_bandwidth)
     use(spec, all_.resource(fmt::format("{} DMA {}", graph_.label(stage.engine), stage.reads ? "reads" : "writes"),
                             parts_.nic(stage.engine).dma_bandwidth->value, true), per_byte);
   if (stage.reads) {
-    const Duration round_trip = parts_.round_trip(stage);
+    const Duration round_trip = parts_.round_trip(stage) + memory_delay(stage);
     const Bytes request = parts_.max_read_request(stage.engine);
-    limit(spec, read_window(parts_.outstanding_reads(stage.engine), round_trip),
-          fmt::format("{} read window {}/{:.0f}ns", graph_.label(stage.engine), to_string(parts_.outstanding_reads(stage.engine)), round_trip.ns()));
+    const Bytes window = parts_.outstanding_reads(stage.engine, size_);
+    limit(spec, read_window(window, round_trip), fmt::format("{} read window {}/{:.0f}ns", graph_.label(stage.engine), to_string(window), round_trip.ns()));
     spec.request_packet = request;
     spec.units_per_request = (layout.read_header.value + layout.tlp_framing.value).as_double();
     for (const Hop& hop : stage.requests) {
@@ -147,6 +168,24 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
       if (const CpuModel& cpu = parts_.cpu(hop.from); cpu.relaxed_ordering_needed.value && cpu.strict_order_write_bandwidth)
         limit(spec, cpu.strict_order_write_bandwidth->value, fmt::format("{} writes without relaxed ordering", graph_.label(stage.engine)));
   spec.latency += parts_.one_way(stage.data) + parts_.write_latency(stage.to);
+  if (plan_.transfer.window) spec.latency += parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
+}
+
+/// What a read of memory that is spread over a window waits for beside the usual: the cache's misses and the IOTLB's.
+Duration FlowBuilder::memory_delay(const Stage& stage) const {
+  Duration delay;
+  if (!plan_.transfer.window) return delay;
+  delay = parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
+  if (graph_.vertex(stage.from).kind == VertexKind::memory)
+    if (const auto& miss = parts_.cpu(stage.from).cache_miss_latency) delay += miss->value;
+  return delay;
+}
+
+/// Page walks bound how many transfers a second miss the IOTLB.
+void FlowBuilder::translate(StageSpec& spec, const Stage& stage) {
+  if (!plan_.transfer.window) return;
+  const Parts::Translation translation = parts_.translation(stage.data, size_, *plan_.transfer.window);
+  if (translation.bound) limit(spec, *translation.bound, fmt::format("IOMMU page walks ({:.0f} % of translations miss)", translation.miss_share * 100));
 }
 
 /// A copy over NVLink: all links that join the two GPUs, shared by what leaves one and by what enters the other.

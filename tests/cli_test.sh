@@ -45,7 +45,7 @@ code=0
 
 "$gdr" --version | grep -qE '^gdr [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
 "$gdr" --help | grep -q 'Examples:' || fail "--help has no examples"
-for command in "" show check predict explain import export emulate doctor capture nccl verify compare; do
+for command in "" show check predict explain validate import export emulate doctor capture nccl verify compare; do
   # shellcheck disable=SC2086  # nothing: the tool's own help
   wide=$("$gdr" $command --help | awk 'length > 80')
   [ -z "$wide" ] || fail "$command --help is wider than 80 columns: $wide"
@@ -76,6 +76,26 @@ printf 'RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/se
 "$gdr" compare "$source/topologies/servers/dgx-a100.json" --format html | grep -q '<th>dgx-a100</th>' || fail "compare --format html"
 mkdir -p "$work/machine/sys/bus/pci/devices"
 "$gdr" capture --root "$work/machine" -o "$work/capture.json" 2>/dev/null && grep -q '"captured"' "$work/capture.json" || fail "capture of a folder"
+
+published=$source/models/published/turin-direct.json
+"$gdr" validate "$published" --no-ranges >"$work/out" || fail "validate: $(tail -n 3 "$work/out")"
+grep -q '^turin-samenuma-bidir' "$work/out" || fail "validate does not show a case"
+wide=$("$gdr" validate "$published" | awk 'length > 80')
+[ -z "$wide" ] || fail "validate prints lines wider than 80 columns: $wide"
+"$gdr" validate "$published" --no-ranges --format json | grep -q '"percentile90"' || fail "validate --format json"
+sed 's/"measured": "[0-9.]*GB/"measured": "1GB/' "$published" >"$work/wrong.json"
+code=0
+(cd "$source" && "$gdr" validate "$work/wrong.json" --no-ranges >/dev/null) || code=$?
+[ $code -eq 1 ] || fail "validate of wrong figures: exit code $code, expected 1"
+
+two=$source/topologies/clusters/two-dgx-a100.json
+"$gdr" explain "$two" --from h0/gpu0 --to h1/gpu0 --path gdr --html "$work/way.html" --trace "$work/way.trace" >"$work/out" || fail "explain with files"
+grep -q '</html>' "$work/way.html" && grep -q '"traceEvents"' "$work/way.trace" || fail "explain's files are not whole"
+wide=$(awk 'length > 80' "$work/out")
+[ -z "$wide" ] || fail "explain prints lines wider than 80 columns: $wide"
+wide=$("$gdr" predict "$two" --from h0/gpu0 --to h1/gpu0 --path staged --size 1MiB --range | awk 'length > 80')
+[ -z "$wide" ] || fail "predict --range prints lines wider than 80 columns: $wide"
+refused "gdr: 16GiB make 12582913 pieces, too many for a time line; take a smaller --size" explain "$two" --from h0/gpu0 --to h1/gpu0 --path gdr --size 16GiB --html "$work/x"
 
 if command -v dot >/dev/null; then
   "$gdr" show "$small" --format dot | dot -Tsvg -o "$work/picture.svg" 2>"$work/err" && [ ! -s "$work/err" ] || fail "dot does not read it: $(cat "$work/err")"

@@ -48,3 +48,15 @@ done
 for header in $(cd "$work/moved/include/gdr" && find . -name '*.hpp' | sort); do
   echo "#include \"$header\"" | "$cxx" -std=c++20 -fsyntax-only -x c++ -I "$work/moved/include/gdr" - || { echo "$header does not compile alone"; exit 1; }
 done
+
+# Tests in emulated guests: what find_package(gdr) gives makes fixtures of the guests. Nothing is booted here.
+cmake -G Ninja -S "$source/examples/emulated_test" -B "$work/emulated" -D CMAKE_PREFIX_PATH="$work/moved" -D CMAKE_CXX_COMPILER="$cxx" \
+  -D CMAKE_CXX_FLAGS="$flags" >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
+ctest --test-dir "$work/emulated" -N >"$work/tests"
+for name in gdr-up.two-sandybridge two_hosts latency gdr-down.two-sandybridge; do
+  grep -q "Test .*: $name" "$work/tests" || fail "no test $name in: $(cat "$work/tests")"
+done
+[ "$(grep -c 'Test .*gdr-up' "$work/tests")" = 1 ] || fail "the guests are not shared: $(cat "$work/tests")"
+ctest --test-dir "$work/emulated" --show-only=json-v1 >"$work/tests.json"
+grep -q "\"$work/moved/bin/gdr\"" "$work/tests.json" || fail "the tests do not run the installed gdr"
+grep -q '"until ib_send_lat -d rxe0 -x 1 -n 100 $GDR_PEER_h0_NIC_0; do sleep 1; done"' "$work/tests.json" || fail "a shell command did not stay whole: $(cat "$work/tests.json")"

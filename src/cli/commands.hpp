@@ -22,6 +22,7 @@ void add_show(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_predict(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
+void add_validate(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);

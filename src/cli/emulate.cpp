@@ -1,18 +1,16 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/emulate_options.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/units.hpp"
-#include "emu/accelerator.hpp"
-#include "emu/guests.hpp"
-#include "emu/process.hpp"
+#include "emu/native.hpp"
+#include "emu/plain_run.hpp"
 #include "emu/run_folder.hpp"
 #include "emu/shell.hpp"
 #include "topology/topology_json.hpp"
@@ -20,133 +18,119 @@
 namespace gdr::cli {
 namespace {
 
-struct Options {
-  std::string topology;
-  std::vector<std::string> settings;
-  std::vector<std::string> command;
-  std::string timeout = "5min";
-  std::string accelerator = "auto";
-  std::string gpu_files;
-  bool dry_run = false;
-  bool probe = false;
-};
-
-void say(const std::string& text) { fmt::print(stderr, "gdr: {}\n", text); }
-
-/// Beside the models: in the source tree, or in share/gdr.
-std::string emulation_sources(const ModelLibrary& models) { return std::filesystem::path(models.folder()).parent_path() / "emu"; }
-
-/// `kernel` is null where nothing may be tried.
-bool use_kvm(const Options& options, const emu::Kernel* kernel, emu::Signals& signals) {
-  if (options.accelerator == "tcg") return false;
-  const emu::Accelerator found = emu::choose_accelerator();
-  if (options.accelerator == "kvm" && !found.kvm) throw InputError("--accelerator kvm: " + found.reason);
-  if (!found.kvm || kernel == nullptr || options.accelerator == "kvm") return found.kvm;
-  if (emu::kvm_boots(*kernel, signals)) return true;
-  say("KVM makes virtual machines here, but a kernel does not boot in them: TCG is used");
-  return false;
-}
-
-/// One sentence each: how guests would run, and what is missing.
-int probe() {
-  bool complete = true;
-  const auto need = [&](bool there, const std::string& have, const std::string& missing) {
-    fmt::print("{}\n", there ? have : missing);
-    complete = complete && there;
-  };
-  const auto kernels = emu::cached_kernels();
-  const bool hangs = !kernels.empty() && emu::kvm_booted(kernels.back()) == false;
-  fmt::print("{}\n", hangs
-                         ? "QEMU translates the guest's code (TCG): KVM makes virtual machines here, but no kernel boots in them."
-                         : emu::choose_accelerator().reason);
-  need(emu::is_in_path("qemu-system-x86_64"), "QEMU is installed.", "QEMU is missing: install the package qemu-system-x86.");
-  if (!kernels.empty()) {
-    fmt::print("Guests boot Debian's kernel {}, which is in {}.\n", kernels.back(), emu::cache_folder());
-  } else {
-    const bool apt = emu::is_in_path("apt-get") && emu::is_in_path("dpkg");
-    need(apt, fmt::format("The guests' kernel is not in {} yet: the first run downloads it with apt-get.", emu::cache_folder()),
-         "The guests' kernel cannot be had: apt-get and dpkg are missing.");
-    need(emu::is_in_path("make") && emu::is_in_path("gcc"), "The module for fake GPUs can be built.",
-         "The module for fake GPUs cannot be built: install the packages make and gcc.");
-  }
-  const bool tools = emu::is_in_path("/sbin/ip") || emu::is_in_path("/bin/ip");
-  need(tools, "Guests set their NICs up with this machine's ip and rdma.",
-       "ip and rdma are missing: install the package iproute2.");
-  return complete ? 0 : 1;
-}
-
-/// The current folder, or nothing where it cannot be made writable alone.
-std::string work_folder() {
-  const std::string folder = std::filesystem::current_path();
-  return folder == "/" ? "" : folder;
-}
-
-emu::Kernel kernel_for(const Options& options, const ModelLibrary& models, emu::Signals& signals) {
-  if (!options.dry_run || !emu::cached_kernels().empty()) return emu::prepare_kernel(emulation_sources(models), signals, say);
-  say("no kernel is in the cache yet: KERNEL, MODULES and INITRAMFS stand for its files");
-  return {"VERSION", "RELEASE", "KERNEL", "MODULES", "INITRAMFS"};
-}
-
-int emulate(const Options& options, const ModelLibrary& models) {
-  const std::vector<Setting> settings = parse_settings(options.settings);
-  const Topology topology = load_topology(options.topology, settings);
-  const Duration timeout = parse_duration(options.timeout);
-  if (options.command.empty() && !options.dry_run)
-    throw InputError("COMMAND is missing: write it behind --, as in -- ibv_devices");
-  if (!options.dry_run && !emu::is_in_path("qemu-system-x86_64"))
-    throw InputError(
-        "qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate --probe says what else is "
-        "missing)");
-
+int native(const EmulateOptions& options) {
+  const Topology topology = load_topology(options.topology, parse_settings(options.settings));
+  const emu::NativePlan plan = emu::plan_native(topology);
+  const auto commands = emu::commands_of(options.commands, {topology.hosts.front().name});
+  const auto missing = emu::missing_for_native(emu::look_at_machine());
+  if (!missing.empty()) throw InputError(fmt::format("--native: {}", fmt::join(missing, "; ")));
   emu::Signals signals;
-  emu::RunPlan run;
-  run.work_folder = work_folder();
-  run.command = options.command;
-  run.files = "RUN";
-  run.gpu_files = options.gpu_files.empty() ? run.files : std::filesystem::absolute(options.gpu_files).string();
-  const auto plan_all = [&] {
-    std::vector<emu::GuestPlan> plans;
-    for (std::size_t host = 0; host < topology.hosts.size(); ++host)
-      plans.push_back(emu::plan_guest(topology, host, run, models));
-    return plans;
-  };
-  // What cannot be emulated is refused before anything is fetched.
-  for (const emu::GuestPlan& plan : plan_all())
-    if (!plan.note.empty()) say(plan.note);
-  auto wiring = emu::wire_hosts(topology, emu::first_nic_descriptor);
-  run.kernel = kernel_for(options, models, signals);
-  run.kvm = use_kvm(options, options.dry_run ? nullptr : &run.kernel, signals);
+  const int exit_code = emu::run_native(plan, *commands.front(), parse_duration(options.timeout), signals);
+  if (exit_code == emu::exit_timeout) say(fmt::format("not finished after {} (--timeout): stopped", options.timeout));
+  return exit_code;
+}
+
+int emulate(const EmulateOptions& options, const ModelLibrary& models) {
+  EmulationInput input(options, models);
+  const Duration timeout = parse_duration(options.timeout);
+  std::vector<std::optional<std::string>> commands;
+  if (!options.dry_run) commands = emu::commands_of(options.commands, input.hosts());
+  emu::Signals signals;
+  input.prepare(signals);
   if (options.dry_run) {
-    const auto plans = plan_all();
-    for (std::size_t host = 0; host < plans.size(); ++host) {
-      std::vector<std::string> line = plans[host].qemu;
-      line.insert(line.end(), wiring[host].arguments.begin(), wiring[host].arguments.end());
-      fmt::print("{}\n", emu::shell_line(line));
-    }
+    for (const emu::GuestPlan& guest : input.plan("RUN").guests) fmt::print("{}\n", emu::shell_line(guest.qemu));
     return 0;
   }
   const emu::RunFolder folder;
-  run.files = folder.path();
-  if (options.gpu_files.empty()) run.gpu_files = run.files;
-  const auto plans = plan_all();
-  emu::Outcome outcome = emu::run_guests(plans, std::move(wiring), timeout, signals);
+  const emu::SessionPlan plan = input.plan(folder.path());
+  const auto run = [&] { return emu::run_guests(plan, commands, input.folder(), timeout, signals, emu::print_line); };
+  emu::Outcome outcome = run();
   if (outcome.before_commands) {
     say(outcome.error);
     say("starting the guests once more");
-    outcome = emu::run_guests(plans, emu::wire_hosts(topology, emu::first_nic_descriptor), timeout, signals);
+    outcome = run();
   }
   if (!outcome.error.empty()) say(outcome.error);
+  report_traffic(options, to_json(outcome.counters));
   return outcome.exit_code;
 }
 
-int run(const Options& options, const ModelLibrary& models) {
-  if (options.probe) return probe();
-  if (options.topology.empty()) throw InputError("topology is required; \"gdr emulate --help\" says what there is");
+/// Signals that end the program are no errors.
+int interruptible(const std::function<int()>& run) {
   try {
-    return emulate(options, models);
+    return run();
   } catch (const emu::Interrupted& interrupted) {
     return 128 + interrupted.signal;
   }
+}
+
+int run_plain(const EmulateOptions& options, const ModelLibrary& models) {
+  if (options.probe) return emulate_probe();
+  if (options.topology.empty()) throw InputError("topology is required; \"gdr emulate --help\" says what there is");
+  return interruptible([&] { return options.native ? native(options) : emulate(options, models); });
+}
+
+using Options = std::shared_ptr<EmulateOptions>;
+
+/// How guests are started.
+void add_guest_options(CLI::App& command, const Options& options) {
+  command
+      .add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
+      ->allow_extra_args(false);
+  command.add_option("--accelerator", options->accelerator, "auto (KVM where it can be used), kvm or tcg")
+      ->check(CLI::IsMember({"auto", "kvm", "tcg"}))
+      ->capture_default_str();
+  command
+      .add_option("--gpu-files", options->gpu_files,
+                  "existing folder for the files behind GPU memory, HOST-GPU.memory, which are kept")
+      ->check(CLI::ExistingDirectory);
+  command.add_option("--kernel", options->kernel, "image of a kernel of yours, with --modules");
+  command.add_option("--modules", options->modules, "its lib/modules/RELEASE");
+  command.add_option("--fault", options->faults, "what links do, as in h0/nic0:loss=1%,reorder=1%; may be given again")
+      ->allow_extra_args(false);
+  command
+      .add_option("--refuse-registration", options->refusals,
+                  "HOST/gpuN-nicM[,after=COUNT][,above=SIZE]: registering that GPU's memory on that NIC fails (EFAULT)")
+      ->allow_extra_args(false);
+  command.add_option("--seed", options->seed, "of all chances of --fault")->capture_default_str();
+  command.add_option("--pcap", options->pcap, "capture file: what NICs send, before faults");
+}
+
+/// What is run.
+void add_command_options(CLI::App& command, const Options& options, const char* timeout) {
+  command.add_option("command", options->commands.command, "-- COMMAND ARGUMENT...: run on every host, as root of the guest");
+  command.add_option("--on", options->commands.on, "HOST 'SHELL COMMAND': for this host; may be given again")
+      ->type_name("HOST COMMAND")
+      ->allow_extra_args(false);
+  command.add_option("--timeout", options->timeout, timeout)->capture_default_str();
+  command.add_flag("--traffic", options->traffic, "print what crossed each link at the end; --fault does so, too");
+  command.add_option("--counters", options->counters,
+                     "write the fabric's counters at the end: a JSON file, - for standard output");
+}
+
+void add_kept(CLI::App& emulate, Context& context, const Options& options) {
+  const auto finish = [&context](CLI::App* command, const char* example, std::function<int()> run) {
+    command->footer(std::string("Example:\n  ") + example);
+    command->callback([run = std::move(run), &context] { context.exit_code = interruptible(run); });
+  };
+  CLI::App* up = emulate.add_subcommand("up", "Start guests that stay, under a name");
+  up->add_option("name", options->name, "name for them")->required();
+  up->add_option("topology", options->topology, "topology file")->required();
+  up->add_option("--timeout", options->timeout, "give up when they are not up after this time (exit code 124)")
+      ->capture_default_str();
+  up->add_flag("--replace", options->replace, "end guests of that name first");
+  add_guest_options(*up, options);
+  finish(up, "gdr emulate up test topologies/clusters/two-dgx-a100.json",
+         [options, &context] { return emulate_up(*options, *context.models); });
+  CLI::App* in = emulate.add_subcommand("in", "Run a command in guests that are up");
+  in->add_option("name", options->name, "their name")->required();
+  add_command_options(*in, options, "stop the command, not the guests, after this time (exit code 124)");
+  finish(in, "gdr emulate in test -- ibv_devices", [options] { return emulate_in(*options); });
+  CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");
+  down->add_option("name", options->name, "their name")->required();
+  finish(down, "gdr emulate down test", [options] { return emulate_down(*options); });
+  finish(emulate.add_subcommand("list", "Guests that are up: name, process, hosts, topology, its file"), "gdr emulate list",
+         [] { return emulate_list(); });
 }
 
 }  // namespace
@@ -154,29 +138,25 @@ int run(const Options& options, const ModelLibrary& models) {
 void add_emulate(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "emulate", "Run a command on the hosts of a topology: a QEMU guest each, with its PCIe tree, SoftRoCE NICs and fake GPUs");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EmulateOptions>();
   command->add_option("topology", options->topology, "topology file");
-  command->add_option("command", options->command, "-- COMMAND ARGUMENT...: run on every host, as root of the guest");
-  command
-      ->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
-      ->allow_extra_args(false);
-  command->add_option("--timeout", options->timeout, "stop everything after this time (exit code 124)")->capture_default_str();
-  command->add_option("--accelerator", options->accelerator, "auto (KVM where it can be used), kvm or tcg")
-      ->check(CLI::IsMember({"auto", "kvm", "tcg"}))
-      ->capture_default_str();
-  command
-      ->add_option("--gpu-files", options->gpu_files,
-                   "existing folder for the files behind GPU memory, HOST-GPU.memory, which are kept")
-      ->check(CLI::ExistingDirectory);
+  add_command_options(*command, options, "stop everything after this time (exit code 124)");
+  add_guest_options(*command, options);
+  command->add_flag("--native", options->native, "no guest: this machine's own rdma_rxe, for a topology of one host; needs root");
   command->add_flag("--dry-run", options->dry_run, "print the QEMU command lines");
   command->add_flag("--probe", options->probe, "say how guests would run here and what is missing");
+  command->require_subcommand(0, 1);
+  add_kept(*command, context, options);
   command->footer(
-      "Example:\n"
+      "Examples:\n"
       "  gdr emulate topologies/clusters/two-dgx-a100.json -- ibv_devices\n"
+      "  gdr emulate two.json --on h0 ./server --on h1 './client $GDR_PEER_h0_NIC_0'\n"
       "\n"
       "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout,\n"
       "125 a guest failed, 128 + N signal N.");
-  command->callback([options, &context] { context.exit_code = run(*options, *context.models); });
+  command->callback([command, options, &context] {
+    if (command->get_subcommands().empty()) context.exit_code = run_plain(*options, *context.models);
+  });
 }
 
 }  // namespace gdr::cli

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/explain_html.hpp"
+#include "cli/explain_trace.hpp"
 #include "cli/output.hpp"
 #include "cli/transfer_options.hpp"
 #include "common/error.hpp"
@@ -12,6 +14,11 @@
 
 namespace gdr::cli {
 namespace {
+
+struct ExplainOptions : TransferOptions {
+  std::string trace;
+  std::string html;
+};
 
 /// "1.05 MB": what a link carries, in decimal units as rates are.
 std::string short_bytes(double bytes) {
@@ -91,7 +98,23 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
   return value;
 }
 
-void run(const TransferOptions& options, const ModelLibrary& models) {
+std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const sim::Parts& parts, const std::vector<sim::Explanation>& paths) {
+  std::vector<TracedPath> traced;
+  for (const sim::Explanation& path : paths)
+    traced.push_back({std::string(to_string(path.prediction.transfer.path)), sim::timeline(simulator, parts, path.prediction.transfer)});
+  return traced;
+}
+
+/// Files first, so that a message too large for them is said before anything is printed.
+void write_files(const ExplainOptions& options, const Graph& graph, const std::vector<sim::Explanation>& paths, const std::vector<TracedPath>& traced) {
+  if (!options.trace.empty()) write_file(options.trace, to_trace(traced));
+  if (!options.html.empty())
+    write_file(options.html, explanation_to_html(graph, paths, traced,
+                                                 fmt::format("{}: {} from {} to {}", graph.topology().name,
+                                                             to_string(paths.front().prediction.transfer.size), options.from, options.to)));
+}
+
+void run(const ExplainOptions& options, const ModelLibrary& models) {
   const Topology topology = load(options);
   const Graph graph(topology);
   const sim::Parts parts(graph, models);
@@ -113,8 +136,16 @@ void run(const TransferOptions& options, const ModelLibrary& models) {
     }
   }
   if (paths.empty()) throw InputError("no path leads from one to the other:" + skipped);
+  const bool files = !options.trace.empty() || !options.html.empty();
+  std::vector<TracedPath> traced;
+  try {
+    traced = trace_paths(simulator, parts, paths);
+  } catch (const InputError&) {
+    if (files) throw;  // the text does without a time line
+  }
+  write_files(options, graph, paths, traced);
   if (options.format == "text") {
-    write_file("-", to_text(graph, paths, options) + skipped);
+    write_file("-", to_text(graph, paths, options) + time_line_text(traced) + skipped);
     return;
   }
   json::Array list;
@@ -126,10 +157,12 @@ void run(const TransferOptions& options, const ModelLibrary& models) {
 
 void add_explain(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("explain", "Show every stage and hop of a transfer, several paths side by side");
-  auto options = std::make_shared<TransferOptions>();
+  auto options = std::make_shared<ExplainOptions>();
   options->sizes = "1MiB";
   add_transfer_options(*command, *options, {"text", "json"}, true);
   command->get_option("--size")->capture_default_str();
+  command->add_option("--trace", options->trace, "write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track a resource");
+  command->add_option("--html", options->html, "write a page with the servers' trees, the way of each path and its time line");
   command->footer(
       "Example:\n"
       "  gdr explain topologies/clusters/two-dgx-a100.json \\\n"

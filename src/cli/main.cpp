@@ -63,6 +63,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_check(app, context);
   gdr::cli::add_predict(app, context);
   gdr::cli::add_explain(app, context);
+  gdr::cli::add_validate(app, context);
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
   gdr::cli::add_verify(app, context);

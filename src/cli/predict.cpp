@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/predict_range.hpp"
 #include "cli/transfer_options.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -21,7 +22,9 @@ namespace {
 struct PredictOptions : TransferOptions {
   int depth = 128;
   int queue_pairs = 1;
+  int completion_every = 1;
   bool bidirectional = false;
+  bool range = false;
   std::string flows;
 };
 
@@ -34,6 +37,7 @@ struct Skipped {
 
 struct Results {
   std::vector<sim::Prediction> predictions;
+  std::vector<PredictionRange> ranges;  ///< one a prediction, when asked for
   std::map<PathKind, PathVerdict> verdicts;
   std::vector<Skipped> skipped;
 };
@@ -73,7 +77,9 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
         results.skipped.push_back({transfer.path, answer.reason, true});
         continue;
       }
-      results.predictions.push_back(sim::predict(simulator, parts, transfer, {options.depth, options.queue_pairs, options.bidirectional}));
+      const sim::Options how{options.depth, options.queue_pairs, options.bidirectional, options.completion_every};
+      results.predictions.push_back(sim::predict(simulator, parts, transfer, how));
+      if (options.range) results.ranges.push_back(range_of(simulator, parts, transfer, how));
     } catch (const InputError& error) {
       // A path that was asked for by name must exist; of "all", those that do are shown.
       if (options.path != "all") throw;
@@ -93,6 +99,10 @@ std::string describe_path(PathKind path) {
     case PathKind::rdma: return "host memory to host memory by RDMA";
     case PathKind::p2p: return "one GPU's copy engine on the other's memory, over PCIe";
     case PathKind::nvlink: return "the same over NVLink or xGMI";
+    case PathKind::copy: return "a GPU's copy engine and page-locked host memory";
+    case PathKind::dma: return "the device's DMA engine and host memory";
+    case PathKind::gds: return "the drive's DMA engine on GPU memory (GPUDirect Storage)";
+    case PathKind::load_store: return "loads and stores of GPU threads";
   }
   return {};
 }
@@ -131,6 +141,7 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
     text += table(rows);
     i = end;
   }
+  if (!results.ranges.empty()) text += ranges_to_text(results.predictions, results.ranges);
   for (const Skipped& skipped : results.skipped)
     text += "\n" + wrapped(fmt::format("{}: not possible: {}", to_string(skipped.path), skipped.reason), 2) + "\n";
   return text + legend;
@@ -141,6 +152,7 @@ std::string to_json_text(const Graph& graph, const Results& results, const Predi
   for (const sim::Prediction& prediction : results.predictions) {
     list.push_back(prediction_to_json(graph, prediction));
     list.back().set("verdict", to_string(results.verdicts.at(prediction.transfer.path).answer));
+    if (!results.ranges.empty()) put_range(list.back(), results.ranges[list.size() - 1]);
   }
   json::Array skipped;
   for (const Skipped& skip : results.skipped) skipped.emplace_back(json::Object{{"path", to_string(skip.path)}, {"reason", skip.reason}});
@@ -160,8 +172,8 @@ std::string to_csv(const Graph& graph, const std::vector<sim::Prediction>& predi
       "from,to,path,operation,size_bytes,latency_us,completion_us,bandwidth_GBps,bottleneck,cpu_cores,host_memory_bytes_per_byte,"
       "dram_bytes_per_byte,pcie_bytes_per_byte\n";
   for (const sim::Prediction& p : predictions)
-    text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", label(graph.topology(), p.transfer.from),
-                        label(graph.topology(), p.transfer.to), to_string(p.transfer.path), to_string(p.transfer.operation), p.transfer.size.count,
+    text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", from_label(graph, p.transfer),
+                        to_label(graph, p.transfer), to_string(p.transfer.path), to_string(p.transfer.operation), p.transfer.size.count,
                         p.latency.us(), p.completion.us(), p.bandwidth.gigabytes_per_second(), csv_quoted(p.bottleneck), p.cpu_cores,
                         p.host_memory_bytes_per_byte, p.dram_bytes_per_byte, p.pcie_bytes_per_byte);
   return text;
@@ -184,8 +196,11 @@ std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::
     json::ObjectReader flow(node);
     sim::TimedTransfer& timed = flows.emplace_back();
     const auto device = [&](const std::string& text) { return find_device(topology, text); };
-    timed.transfer.from = resolve(flow.required("from"), device);
-    timed.transfer.to = resolve(flow.required("to"), device);
+    const auto end = [&](const std::string& text) { return find_end(topology, text); };
+    const End from = resolve(flow.required("from"), end);
+    const json::Node to = flow.required("to");
+    const End reached = resolve(to, end);
+    resolve(to, [&](const std::string&) { set_ends(topology, from, reached, timed.transfer); });
     timed.transfer.path = resolve(flow.required("path"), parse_path);
     if (timed.transfer.path == PathKind::rdma) timed.transfer.memory = MemoryKind::host;
     timed.transfer.size = flow.required("size").bytes();
@@ -223,7 +238,7 @@ std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransf
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const sim::Prediction& p = predictions[i];
     sum += p.bandwidth.gigabytes_per_second();
-    rows.push_back({fmt::format("{} {}", label(graph.topology(), p.transfer.from), label(graph.topology(), p.transfer.to)),
+    rows.push_back({fmt::format("{} {}", from_label(graph, p.transfer), to_label(graph, p.transfer)),
                     std::string(to_string(p.transfer.path)), to_string(p.transfer.size), short_number(flows[i].start.us()), short_number(p.latency.us()),
                     short_number(p.bandwidth.gigabytes_per_second()), p.bottleneck.substr(0, 22)});
   }
@@ -235,7 +250,7 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
   auto flows = read_flows(graph.topology(), options.flows);
   check_flows(parts, options.flows, flows);
   sim::Simulator simulator;
-  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, false});
+  const auto predictions = sim::predict_together(simulator, parts, flows, {options.depth, options.queue_pairs, false, options.completion_every});
   if (options.format == "csv") {
     write_file("-", to_csv(graph, predictions));
   } else if (options.format == "text") {
@@ -244,8 +259,8 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
     json::Array list;
     for (std::size_t i = 0; i < flows.size(); ++i) {
       json::Value result = prediction_to_json(graph, predictions[i]);
-      result.set("from", label(graph.topology(), flows[i].transfer.from));
-      result.set("to", label(graph.topology(), flows[i].transfer.to));
+      result.set("from", from_label(graph, flows[i].transfer));
+      result.set("to", to_label(graph, flows[i].transfer));
       result.set("start_us", rounded(flows[i].start.us()));
       list.push_back(std::move(result));
     }
@@ -287,7 +302,11 @@ void add_predict(CLI::App& app, Context& context) {
   command->get_option("--size")->capture_default_str();
   command->add_option("--depth", options->depth, "messages posted and not completed, for bandwidth")->check(CLI::Range(1, 1 << 16))->capture_default_str();
   command->add_option("--queue-pairs", options->queue_pairs, "queue pairs that share the transfer")->check(CLI::Range(1, 4096))->capture_default_str();
+  command->add_option("--completion-every", options->completion_every, "messages that one completion stands for (perftest: 100, or the depth if that is less)")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
   command->add_flag("--bidirectional", options->bidirectional, "the same the other way at once; bandwidths are sums");
+  command->add_flag("--range", options->range, "say how far each figure may be off, and which estimates it rests on most (text, json; seconds)");
   command->add_option("--flows", options->flows, "file of transfers that run together (docs/output.md)");
   command->footer(
       "Examples:\n"
@@ -300,7 +319,7 @@ void add_predict(CLI::App& app, Context& context) {
   command->callback([options, command, &context] {
     // Every flow of a file says these for itself; silence would look like obedience.
     if (!options->flows.empty())
-      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional"})
+      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional", "--initiator", "--work-request", "--inline", "--pageable", "--window", "--range"})
         if (command->get_option(name)->count() > 0) throw InputError(fmt::format("{} and --flows exclude each other: the file says it for each flow", name));
     context.exit_code = run(*options, *context.models);
   });

@@ -24,10 +24,15 @@ struct TransferOptions {
   std::string sizes;
   std::string via;
   std::string memory = "gpu";
+  std::string initiator = "cpu";
+  std::string window;
+  std::string work_request;
+  bool inlined = false;
+  bool pageable = false;
   std::string format = "text";
 };
 
-/// Adds --set, --from, --to, --path, --operation, --size, --via, --memory and --format.
+/// Adds --set, --from, --to, --path, --operation, --size, --via, --memory, --initiator, --work-request, --inline, --pageable, --window and --format.
 void add_transfer_options(CLI::App& command, TransferOptions& options, const std::vector<std::string>& formats, bool ends_required);
 
 /// The topology with the settings applied.

@@ -53,8 +53,14 @@ std::vector<Flow> flows_of(const Topology& two, const Verdict& verdict, std::siz
     const DeviceId nic = find_device(two, pair.to);
     const bool gdr = pair.answer != PairAnswer::blocked;
     direct += gdr ? 1 : 0;
-    flows.push_back({{gpu, {1, gpu.device}, gdr ? PathKind::gdr : PathKind::staged, Operation::write, MemoryKind::gpu, bulk, {nic, {1, nic.device}}},
-                     get(two, gpu).name + " with " + get(two, nic).name});
+    Flow flow;
+    flow.transfer.from = gpu;
+    flow.transfer.to = {1, gpu.device};
+    flow.transfer.path = gdr ? PathKind::gdr : PathKind::staged;
+    flow.transfer.size = bulk;
+    flow.transfer.via = {nic, {1, nic.device}};
+    flow.name = get(two, gpu).name + " with " + get(two, nic).name;
+    flows.push_back(std::move(flow));
   }
   return flows;
 }

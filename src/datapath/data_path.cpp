@@ -6,17 +6,18 @@
 #include <algorithm>
 #include <array>
 
-#include "common/check.hpp"
 #include "common/error.hpp"
 #include "topology/distance.hpp"
-#include "topology/nic_choice.hpp"
+
+// The words of a transfer, its ends, and which paths lead from one to the other.
 
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 6> path_names{"gdr", "staged", "tcp", "rdma", "p2p", "nvlink"};
+constexpr std::array<std::string_view, 10> path_names{"gdr", "staged", "tcp", "rdma", "p2p", "nvlink", "copy", "dma", "gds", "load-store"};
 constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
-constexpr std::array<std::string_view, 5> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy"};
+constexpr std::array<std::string_view, 3> initiator_names{"cpu", "gpu", "proxy"};
+constexpr std::array<std::string_view, 7> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy", "device-dma", "gpu-thread"};
 
 template <typename Enum, std::size_t N>
 Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names, std::string_view what) {
@@ -31,231 +32,70 @@ std::string_view to_string(PathKind path) { return path_names.at(static_cast<std
 PathKind parse_path(std::string_view text) { return parse_word<PathKind>(text, path_names, "path"); }
 std::string_view to_string(Operation operation) { return operation_names.at(static_cast<std::size_t>(operation)); }
 Operation parse_operation(std::string_view text) { return parse_word<Operation>(text, operation_names, "operation"); }
+std::string_view to_string(Initiator initiator) { return initiator_names.at(static_cast<std::size_t>(initiator)); }
+Initiator parse_initiator(std::string_view text) { return parse_word<Initiator>(text, initiator_names, "initiator"); }
 std::string_view to_string(Mover mover) { return mover_names.at(static_cast<std::size_t>(mover)); }
 
-std::vector<PathKind> paths_between(const Graph& graph, DeviceId from, DeviceId to, MemoryKind memory) {
-  if (memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
-  if (from.host == to.host && nvlink_count(graph, from, to) > 0) return {PathKind::staged, PathKind::p2p, PathKind::nvlink};
-  if (from.host == to.host) return {PathKind::staged, PathKind::p2p};
+std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer) {
+  const Topology& topology = graph.topology();
+  const DeviceKind from = get(topology, transfer.from).kind;
+  const DeviceKind to = get(topology, transfer.to).kind;
+  if (transfer.host_end != HostEnd::none) {
+    if (from == DeviceKind::gpu) return {PathKind::copy, PathKind::load_store};
+    if (from == DeviceKind::nic || from == DeviceKind::nvme) return {PathKind::dma};
+    return {};
+  }
+  if (from == DeviceKind::nvme || to == DeviceKind::nvme) {
+    if (transfer.from.host != transfer.to.host || (from != DeviceKind::gpu && to != DeviceKind::gpu)) return {};
+    return {PathKind::staged, PathKind::gds};
+  }
+  if (transfer.memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
+  if (transfer.from.host == transfer.to.host && nvlink_count(graph, transfer.from, transfer.to) > 0)
+    return {PathKind::staged, PathKind::p2p, PathKind::nvlink, PathKind::load_store};
+  if (transfer.from.host == transfer.to.host) return {PathKind::staged, PathKind::p2p, PathKind::load_store};
   return {PathKind::tcp, PathKind::staged, PathKind::gdr};
 }
 
-namespace {
-
-bool does_rdma(const Device& nic, const ModelLibrary& models) {
-  return models.nic(nic.model.empty() ? "generic" : nic.model).rdma.value != "none";
+std::vector<PathKind> usual_paths(const Graph& graph, const Transfer& transfer) {
+  std::vector<PathKind> paths = paths_between(graph, transfer);
+  if (paths.size() > 1) std::erase(paths, PathKind::load_store);
+  return paths;
 }
 
-std::vector<RankedNic> nics_by_distance(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
-  std::vector<RankedNic> nics;
+namespace {
+
+std::string end_label(const Graph& graph, const Transfer& transfer, DeviceId device, HostEnd end) {
+  if (transfer.host_end != end) return label(graph.topology(), device);
+  const std::size_t numa = transfer.numa.value_or(graph.numa_of(device));
   const Host& host = graph.topology().hosts.at(device.host);
-  for (std::size_t i = 0; i < host.devices.size(); ++i) {
-    const Device& nic = host.devices[i];
-    if (nic.kind != DeviceKind::nic || (rdma && !does_rdma(nic, models))) continue;
-    const DeviceId id{device.host, i};
-    nics.push_back({id, static_cast<int>(pcie_distance(graph, device, id))});
-  }
-  return nics;
+  return fmt::format("{}/{}", host.name, host.numa_nodes.at(numa).name);
 }
 
 }  // namespace
 
-std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma) {
-  std::vector<std::vector<RankedNic>> candidates;
-  const Host& host = graph.topology().hosts.at(device.host);
-  for (std::size_t i = 0; i <= device.device; ++i)
-    if (host.devices[i].kind == host.devices[device.device].kind)
-      candidates.push_back(nics_by_distance(graph, models, {device.host, i}, rdma));
-  return take_nics_in_turn(candidates).back();
+std::string from_label(const Graph& graph, const Transfer& transfer) { return end_label(graph, transfer, transfer.from, HostEnd::from); }
+std::string to_label(const Graph& graph, const Transfer& transfer) { return end_label(graph, transfer, transfer.to, HostEnd::to); }
+
+End find_end(const Topology& topology, std::string_view text) {
+  const std::size_t slash = text.find('/');
+  for (std::size_t h = 0; h < topology.hosts.size(); ++h) {
+    const Host& host = topology.hosts[h];
+    if (slash == std::string_view::npos ? topology.hosts.size() > 1 : host.name != text.substr(0, slash)) continue;
+    const auto numa = numa_index(host, slash == std::string_view::npos ? text : text.substr(slash + 1));
+    if (numa) return {{h, 0}, numa};
+  }
+  return {find_device(topology, text), std::nullopt};
 }
 
-namespace {
-
-/// Builds the stages of one transfer in order.
-class Planner {
- public:
-  Planner(const Graph& graph, const ModelLibrary& models, const Transfer& transfer) : graph_(graph), models_(models) {
-    plan_.transfer = transfer;
-    plan_.from_numa = graph.numa_of(transfer.from);
-    plan_.to_numa = graph.numa_of(transfer.to);
-  }
-
-  TransferPlan between_gpus_of_one_host() {
-    const Transfer& t = plan_.transfer;
-    if (t.path == PathKind::staged) {
-      copy_out();
-      plan_.to_numa = plan_.from_numa;
-      copy_in();
-    } else if (t.path == PathKind::nvlink) {
-      const bool read = t.operation == Operation::read;
-      const Route route = *graph_.nvlink_route(graph_.device(t.from), graph_.device(t.to));
-      plan_.stages.push_back({Mover::copy_engine, graph_.device(read ? t.to : t.from), graph_.device(t.from), graph_.device(t.to), t.size, read, route,
-                              read ? reversed(route) : Route{}, false});
-    } else if (t.operation == Operation::read) {
-      add_read(Mover::copy_engine, graph_.device(t.to), graph_.device(t.from), graph_.device(t.to));
-    } else {
-      add_write(Mover::copy_engine, graph_.device(t.from), graph_.device(t.from), graph_.device(t.to));
-    }
-    return std::move(plan_);
-  }
-
-  TransferPlan between_hosts() {
-    const Transfer& t = plan_.transfer;
-    plan_.from_nic = choose_nic(t.from);
-    plan_.to_nic = choose_nic(t.to);
-    const bool bounce = t.memory == MemoryKind::gpu && t.path != PathKind::gdr;
-    const bool sockets = t.path == PathKind::tcp;
-    if (bounce) copy_out();
-    if (sockets) cpu_copy(t.from.host, plan_.from_numa);
-    const VertexId source = t.path == PathKind::gdr ? graph_.device(t.from) : graph_.memory(t.from.host, plan_.from_numa);
-    const VertexId target = t.path == PathKind::gdr ? graph_.device(t.to) : graph_.memory(t.to.host, plan_.to_numa);
-    const VertexId from_nic = graph_.device(*plan_.from_nic);
-    const VertexId to_nic = graph_.device(*plan_.to_nic);
-    add_read(Mover::nic_read, from_nic, source, from_nic);
-    const auto wire = graph_.wire_route(from_nic, to_nic);
-    if (!wire)
-      throw InputError(fmt::format("{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": {{\"model\": \"infiniband\"}}",
-                                   graph_.topology().name));
-    plan_.stages.push_back({Mover::wire, from_nic, from_nic, to_nic, t.size, false, *wire, {}, false});
-    add_write(Mover::nic_write, to_nic, to_nic, target);
-    if (sockets) cpu_copy(t.to.host, plan_.to_numa);
-    if (bounce) copy_in();
-    return std::move(plan_);
-  }
-
- private:
-  /// A NIC speaks the fabric's link layer or none of its traffic gets out.
-  void check_fabric(DeviceId nic) const {
-    const Topology& topology = graph_.topology();
-    if (!topology.fabric) return;
-    const std::string& wanted = models_.fabric(topology.fabric->model).link_layer.value;
-    const Device& device = get(topology, nic);
-    const std::string has = device.link_layer ? std::string(to_string(*device.link_layer))
-                                              : models_.nic(device.model.empty() ? "generic" : device.model).link_layers.value;
-    if (has.find(wanted) == std::string::npos)
-      throw InputError(fmt::format("{} speaks {} and the fabric {} is {}; choose another fabric (--set fabric.model=...) or NIC (--via)",
-                                   label(topology, nic), has, topology.fabric->model, wanted));
-  }
-
-  DeviceId choose_nic(DeviceId device) {
-    for (const DeviceId& nic : plan_.transfer.via) {
-      if (nic.host != device.host) continue;
-      check_fabric(nic);
-      return nic;
-    }
-    const bool rdma = plan_.transfer.path != PathKind::tcp;
-    const auto nic = nearest_nic(graph_, models_, device, rdma);
-    if (nic) check_fabric(*nic);
-    if (!nic)
-      throw InputError(fmt::format("host {} has no NIC{}; the path {} needs one", graph_.topology().hosts.at(device.host).name,
-                                   rdma ? " that does RDMA" : "", to_string(plan_.transfer.path)));
-    return *nic;
-  }
-
-  void copy_out() {
-    const DeviceId from = plan_.transfer.from;
-    add_write(Mover::copy_engine, graph_.device(from), graph_.device(from), graph_.memory(from.host, plan_.from_numa));
-  }
-  void copy_in() {
-    const DeviceId to = plan_.transfer.to;
-    add_read(Mover::copy_engine, graph_.device(to), graph_.memory(to.host, plan_.to_numa), graph_.device(to));
-  }
-  void cpu_copy(std::size_t host, std::size_t numa) {
-    const VertexId memory = graph_.memory(host, numa);
-    const VertexId socket = graph_.socket(host, graph_.socket_of_numa(host, numa));
-    plan_.stages.push_back({Mover::cpu_copy, socket, memory, memory, plan_.transfer.size, false, {}, {}, false});
-  }
-
-  /// A GPU on C2C is reached over its CPU; ACS has no part in that.
-  bool add_over_c2c(Mover mover, VertexId engine, VertexId from, VertexId to, bool reads) {
-    if (!graph_.has_c2c(from) && !graph_.has_c2c(to)) return false;
-    const auto route = graph_.data_route(from, to);
-    check(route.has_value(), "a transfer between hosts");
-    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, reads, *route, reads ? reversed(*route) : Route{}, false});
-    return true;
-  }
-
-  void add_write(Mover mover, VertexId engine, VertexId from, VertexId to) {
-    if (add_over_c2c(mover, engine, from, to, false)) return;
-    const auto route = request_route(graph_, from, to);
-    check(route.has_value(), "a write between hosts");
-    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, false, route->hops, {}, route->redirected});
-  }
-
-  void add_read(Mover mover, VertexId engine, VertexId from, VertexId to) {
-    if (add_over_c2c(mover, engine, from, to, true)) return;
-    const auto requests = request_route(graph_, engine, from);
-    const auto completions = completion_route(graph_, engine, from);
-    check(requests.has_value() && completions.has_value(), "a read between hosts");
-    std::optional<bool> redirected = requests->redirected;
-    if (redirected.has_value() && !*redirected) redirected = completions->redirected;
-    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, true, completions->hops, requests->hops, redirected});
-  }
-
-  const Graph& graph_;
-  const ModelLibrary& models_;
-  TransferPlan plan_;
-};
-
-}  // namespace
-
-void check_size(Bytes size) {
-  if (size.count == 0) throw InputError("a transfer of 0 bytes takes no path; give at least 1B");
-  if (size.count > (std::uint64_t{16} << 30U)) throw InputError(fmt::format("{} is more than 16GiB, the largest transfer", to_string(size)));
-}
-
-namespace {
-
-void check_ends(const Graph& graph, const Transfer& t) {
-  const auto refuse = [&](DeviceId id, std::string_view need) {
-    throw InputError(fmt::format("{} is a {}, {}", label(graph.topology(), id), to_string(get(graph.topology(), id).kind), need));
-  };
-  check_size(t.size);
-  for (const DeviceId id : {t.from, t.to}) {
-    const DeviceKind kind = get(graph.topology(), id).kind;
-    if (t.memory == MemoryKind::gpu && kind != DeviceKind::gpu) refuse(id, "and GPU memory needs a GPU; use --memory host for the host memory near it");
-    if (kind == DeviceKind::host_bridge) refuse(id, "which is no end of a transfer");
-  }
-  if (t.from == t.to) throw InputError(fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
-  for (std::size_t i = 0; i < t.via.size(); ++i) {
-    if (get(graph.topology(), t.via[i]).kind != DeviceKind::nic) refuse(t.via[i], "and --via takes NICs");
-    if (t.via[i].host != t.from.host && t.via[i].host != t.to.host) refuse(t.via[i], "on a host that has no part in this transfer");
-    for (std::size_t j = 0; j < i; ++j)
-      if (t.via[i].host == t.via[j].host)
-        throw InputError(fmt::format("{} and {} are NICs of one host; a transfer takes one NIC a host, use a flow for each (--flows)",
-                                     label(graph.topology(), t.via[j]), label(graph.topology(), t.via[i])));
-  }
-}
-
-}  // namespace
-
-TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer) {
-  check_ends(graph, transfer);
-  const std::vector<PathKind> possible = paths_between(graph, transfer.from, transfer.to, transfer.memory);
-  if (std::find(possible.begin(), possible.end(), transfer.path) == possible.end()) {
-    std::vector<std::string_view> names;
-    for (const PathKind path : possible) names.push_back(to_string(path));
-    throw InputError(fmt::format("the path {} does not lead from {} to {} ({} memory, {}); there are: {}", to_string(transfer.path),
-                                 label(graph.topology(), transfer.from), label(graph.topology(), transfer.to),
-                                 transfer.memory == MemoryKind::gpu ? "GPU" : "host",
-                                 transfer.from.host == transfer.to.host ? "one host" : "two hosts", fmt::join(names, ", ")));
-  }
-  Planner planner(graph, models, transfer);
-  if (transfer.from.host == transfer.to.host) {
-    if (transfer.memory == MemoryKind::host)
-      throw InputError(fmt::format("{} and {} are on one host; host memory to host memory needs two hosts", label(graph.topology(), transfer.from),
-                                   label(graph.topology(), transfer.to)));
-    return planner.between_gpus_of_one_host();
-  }
-  return planner.between_hosts();
-}
-
-int host_memory_passes(const TransferPlan& plan, const Graph& graph) {
-  int passes = 0;
-  for (const Stage& stage : plan.stages)
-    for (const VertexId end : {stage.from, stage.to})
-      if (graph.vertex(end).kind == VertexKind::memory) ++passes;
-  return passes;
+void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer) {
+  if (from.numa && to.numa) throw InputError("both ends are host memory; one must be a device");
+  transfer.host_end = from.numa ? HostEnd::from : to.numa ? HostEnd::to : HostEnd::none;
+  transfer.from = from.numa ? to.device : from.device;
+  transfer.to = to.numa ? from.device : to.device;
+  if (from.device.host != to.device.host && transfer.host_end != HostEnd::none)
+    throw InputError(fmt::format("host memory of {} and a device of {}; for host memory on both sides name devices and use --memory host",
+                                 topology.hosts[from.device.host].name, topology.hosts[to.device.host].name));
+  transfer.numa = from.numa ? from.numa : to.numa;
 }
 
 }  // namespace gdr

@@ -19,6 +19,10 @@ enum class PathKind {
   rdma,    ///< host memory to host memory by RDMA
   p2p,     ///< one GPU's copy engine reads or writes the other's memory over PCIe
   nvlink,  ///< the same over NVLink (or xGMI), directly or through NVSwitches
+  copy,    ///< a GPU's copy engine between its memory and page-locked host memory
+  dma,     ///< a NIC's or a drive's own DMA engine reads or writes host memory
+  gds,     ///< GPUDirect Storage: a drive's DMA engine reads or writes GPU memory
+  load_store,  ///< threads of a GPU load from or store to another GPU's memory, or host memory
 };
 std::string_view to_string(PathKind path);
 PathKind parse_path(std::string_view text);
@@ -29,6 +33,18 @@ Operation parse_operation(std::string_view text);
 
 enum class MemoryKind { gpu, host };
 
+/// Who posts the work of a transfer between hosts.
+enum class Initiator {
+  cpu,    ///< a thread of the host
+  gpu,    ///< a GPU thread writes the work request and rings the NIC's doorbell (IBGDA, GPUNetIO)
+  proxy,  ///< a GPU thread sets a flag in host memory and a polling thread of the host posts (IBRC)
+};
+std::string_view to_string(Initiator initiator);
+Initiator parse_initiator(std::string_view text);
+
+/// Which end of a transfer within one host is host memory.
+enum class HostEnd { none, from, to };
+
 /// Who moves the bytes of a stage.
 enum class Mover {
   copy_engine,  ///< a GPU's DMA engine
@@ -36,6 +52,8 @@ enum class Mover {
   wire,         ///< NIC to NIC
   nic_write,    ///< a NIC writes local memory by posted writes
   cpu_copy,     ///< a core copies between buffers of host memory
+  device_dma,   ///< a NIC's or drive's DMA engine moves bytes between memory and the device
+  gpu_thread,   ///< threads of a GPU load or store
 };
 std::string_view to_string(Mover mover);
 
@@ -43,7 +61,7 @@ std::string_view to_string(Mover mover);
 struct Stage {
   Mover mover = Mover::wire;
   VertexId engine = 0;  ///< the device (or, for cpu_copy, the socket) that does it
-  VertexId from = 0;    ///< a GPU, a NUMA node's memory or a NIC
+  VertexId from = 0;    ///< a GPU, a NUMA node's memory, a NIC or a drive
   VertexId to = 0;
   Bytes bytes;
   bool reads = false;      ///< PCIe reads (data comes as completions); otherwise posted writes
@@ -61,7 +79,28 @@ struct Transfer {
   MemoryKind memory = MemoryKind::gpu;
   Bytes size;
   std::vector<DeviceId> via;  ///< NICs to use; a host that has none here uses its nearest
+  HostEnd host_end = HostEnd::none;  ///< not none: `from` and `to` are the same device, and this end is host memory...
+  std::optional<std::size_t> numa;   ///< ...of this NUMA node (index in the host); nullopt: the device's own. Also that of bounce buffers
+  Initiator initiator = Initiator::cpu;
+  bool inlined = false;              ///< the CPU puts the payload into the work request (write or send of host memory)
+  std::optional<bool> push_request;  ///< the work request goes with the doorbell (BlueFlame), or the NIC fetches it; nullopt: as the NIC can
+  bool pageable = false;             ///< `copy`: host memory is not page-locked, so that a core copies through the driver's buffers
+  std::optional<Bytes> window;       ///< the region of memory that the transfers are spread over; nullopt: small and warm in caches
 };
+
+/// "h0/gpu0", or "h0/numa0" for an end that is host memory.
+std::string from_label(const Graph& graph, const Transfer& transfer);
+std::string to_label(const Graph& graph, const Transfer& transfer);
+
+/// What people name as an end of a transfer: a device, or a NUMA node of host memory.
+struct End {
+  DeviceId device;
+  std::optional<std::size_t> numa;  ///< index in host device.host; `device.device` then means nothing
+};
+/// Resolves HOST/DEVICE or HOST/NUMA-NODE. Throws InputError naming what there is.
+End find_end(const Topology& topology, std::string_view text);
+/// Throws InputError when both ends are host memory, or one is and the other is on another host.
+void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer);
 
 /// The stages in order. The data always goes from -> to. With write and send the sending side starts the work, with read the
 /// receiving side does.
@@ -84,8 +123,10 @@ void check_size(Bytes size);
 /// Lays out the stages. Throws InputError when the path does not exist on this topology, saying why.
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer);
 
-/// The paths that make sense between two devices, for --path all.
-std::vector<PathKind> paths_between(const Graph& graph, DeviceId from, DeviceId to, MemoryKind memory);
+/// The paths that lead from one end to the other.
+std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer);
+/// Those of them that people compare: for --path all.
+std::vector<PathKind> usual_paths(const Graph& graph, const Transfer& transfer);
 
 /// Logical passes of each payload byte through host memory: one for each read or write of it, two for a CPU copy.
 int host_memory_passes(const TransferPlan& plan, const Graph& graph);

@@ -125,8 +125,8 @@ Sureness sureness_of(const std::vector<Candidate>& candidates) {
 
 /// What no path here stands for; empty for all else.
 std::string not_predicted(const Figure& figure) {
-  if (figure.tool == "gdsio") return "Paths between drives and GPUs are not predicted yet.";
-  if (figure.tool == "p2pBandwidthLatencyTest" && figure.latency) return "The test's latencies are of stores by GPU kernels, which are not predicted: paths here are copies and RDMA.";
+  if (figure.tool == "gdsio") return "Figures of gdsio are not fitted yet; gdr predict --path gds predicts between a drive and a GPU.";
+  if (figure.tool == "p2pBandwidthLatencyTest" && figure.latency) return "The test's latencies are of stores by GPU kernels, which are not fitted; gdr predict --path load-store predicts such.";
   return {};
 }
 
@@ -174,9 +174,8 @@ void conclude(Fit& fit) {
 }
 
 /// What the tool measured may have gone any way that moves GPU memory; host memory goes one way.
-std::vector<PathKind> paths_of(const Figure& figure, const Graph& graph, DeviceId from, DeviceId to) {
-  const MemoryKind memory = figure.gpu_memory.value_or(true) ? MemoryKind::gpu : MemoryKind::host;
-  std::vector<PathKind> paths = paths_between(graph, from, to, memory);
+std::vector<PathKind> paths_of(const Figure& figure, const Graph& graph, const Transfer& transfer) {
+  std::vector<PathKind> paths = usual_paths(graph, transfer);
   if (figure.peer_to_peer == true) std::erase_if(paths, [](PathKind path) { return path == PathKind::staged || path == PathKind::tcp; });
   if (figure.peer_to_peer == false) std::erase_if(paths, [](PathKind path) { return path == PathKind::p2p || path == PathKind::nvlink; });
   return paths;
@@ -203,13 +202,18 @@ std::vector<Fit> fit(sim::Simulator& simulator, const Topology& given, const Mod
     const std::string& first = topology.hosts.front().name;
     one.from = !ends.from.empty() ? ends.from : figure.gpus ? fmt::format("{}/gpu{}", first, figure.gpus->first) : first + "/gpu0";
     one.to = !ends.to.empty() ? ends.to : figure.gpus ? fmt::format("{}/gpu{}", first, figure.gpus->second) : topology.hosts.size() > 1 ? topology.hosts[1].name + "/gpu0" : first + "/gpu1";
-    Transfer transfer{find_device(topology, one.from), find_device(topology, one.to), PathKind::gdr, figure.operation, figure.gpu_memory.value_or(true) ? MemoryKind::gpu : MemoryKind::host, figure.size, {}};
+    Transfer transfer;
+    transfer.from = find_device(topology, one.from);
+    transfer.to = find_device(topology, one.to);
+    transfer.operation = figure.operation;
+    transfer.memory = figure.gpu_memory.value_or(true) ? MemoryKind::gpu : MemoryKind::host;
+    transfer.size = figure.size;
     if (figure.gpus) transfer.operation = Operation::write;
     const Graph graph(topology);
     const auto nic = transfer.from.host != transfer.to.host ? nearest_nic(graph, models, transfer.from, true) : std::nullopt;
     Fitter fitter(simulator, models, figure);
     for (const Variant& variant : variants_of(topology, models, transfer, nic))
-      for (const PathKind path : paths_of(figure, graph, transfer.from, transfer.to)) {
+      for (const PathKind path : paths_of(figure, graph, transfer)) {
         transfer.path = path;
         // Staged ways have conditions of their own; only what is direct is tried with others.
         if (!variant.condition.empty() && (path == PathKind::tcp || path == PathKind::nvlink)) continue;

@@ -141,6 +141,11 @@ Software read_software(const Node& node) {
     static constexpr std::array<std::string_view, 3> modes{"off", "passthrough", "translate"};
     software.iommu = static_cast<IommuMode>(n->choice(modes));
   }
+  if (const auto n = object.optional("iommu_page_size")) {
+    software.iommu_page_size = n->bytes();
+    if (*software.iommu_page_size != Bytes{4096} && *software.iommu_page_size != Bytes{2U << 20U} && *software.iommu_page_size != Bytes{1U << 30U})
+      n->fail(json::describe(n->value()), "\"4KiB\", \"2MiB\" or \"1GiB\"");
+  }
   if (const auto n = object.optional("nvidia_peermem")) software.nvidia_peermem = n->boolean();
   if (const auto n = object.optional("open_kernel_modules")) software.open_kernel_modules = n->boolean();
   software.cuda = version("cuda");

@@ -47,6 +47,8 @@ struct CpuModel {
   std::optional<Parameter<Bandwidth>> p2p_write_bandwidth;
   std::optional<Parameter<Bandwidth>> p2p_remote_read_bandwidth;
   std::optional<Parameter<Bandwidth>> p2p_remote_write_bandwidth;
+  std::optional<Parameter<Bytes>> p2p_remote_write_window;
+  std::optional<Parameter<Bandwidth>> p2p_fan_out_write_bandwidth;
   Parameter<Duration> p2p_latency;
   Parameter<std::int64_t> socket_links;
   std::optional<Parameter<Bandwidth>> socket_link_bandwidth;
@@ -63,6 +65,8 @@ struct CpuModel {
   Parameter<Duration> interrupt_latency;
   std::optional<Parameter<std::int64_t>> iotlb_entries;
   std::optional<Parameter<Duration>> iotlb_miss_latency;
+  std::optional<Parameter<std::int64_t>> iotlb_walks;
+  std::optional<Parameter<Duration>> cache_miss_latency;
   Parameter<bool> relaxed_ordering_needed;
   std::optional<Parameter<Bandwidth>> strict_order_write_bandwidth;
   bool operator==(const CpuModel&) const = default;
@@ -106,6 +110,7 @@ struct GpuModel {
   std::optional<Parameter<std::int64_t>> nvlink_generation;
   std::optional<Parameter<std::int64_t>> nvlink_links;
   std::optional<Parameter<Duration>> store_latency;
+  std::optional<Parameter<Duration>> post_cost;
   bool operator==(const GpuModel&) const = default;
 };
 
@@ -134,6 +139,8 @@ struct NicModel {
   Parameter<Bytes> queue_pair_window;
   std::optional<Parameter<Bandwidth>> queue_pair_bandwidth;
   Parameter<bool> relaxed_ordering;
+  std::optional<Parameter<std::int64_t>> reads_in_flight;
+  std::optional<Parameter<Bandwidth>> dma_copy_bandwidth;
   bool operator==(const NicModel&) const = default;
 };
 

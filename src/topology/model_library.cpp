@@ -159,7 +159,7 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
 }
 
 template <typename Model>
-using Models = std::map<std::string, Model>;
+using Models = std::map<std::string, std::shared_ptr<const Model>>;
 
 }  // namespace
 
@@ -172,9 +172,40 @@ struct ModelLibrary::Cache {
   Models<NvmeModel> nvme;
   Models<NvlinkModel> nvlink;
   Models<FabricModel> fabric;
+
+  void put(PcieModel model) { place(pcie, std::move(model)); }
+  void put(CpuModel model) { place(cpu, std::move(model)); }
+  void put(SwitchModel model) { place(pci_switch, std::move(model)); }
+  void put(GpuModel model) { place(gpu, std::move(model)); }
+  void put(NicModel model) { place(nic, std::move(model)); }
+  void put(NvmeModel model) { place(nvme, std::move(model)); }
+  void put(NvlinkModel model) { place(nvlink, std::move(model)); }
+  void put(FabricModel model) { place(fabric, std::move(model)); }
+
+ private:
+  template <typename Model>
+  static void place(Models<Model>& models, Model model) {
+    const std::string name = model.header.name;
+    models[name] = std::make_shared<const Model>(std::move(model));
+  }
 };
 
 ModelLibrary::ModelLibrary(std::string folder) : folder_(std::move(folder)), cache_(std::make_unique<Cache>()) {}
+template <typename Model>
+ModelLibrary ModelLibrary::with(Model model) const {
+  ModelLibrary other(folder_);
+  *other.cache_ = *cache_;
+  other.cache_->put(std::move(model));
+  return other;
+}
+template ModelLibrary ModelLibrary::with(PcieModel model) const;
+template ModelLibrary ModelLibrary::with(CpuModel model) const;
+template ModelLibrary ModelLibrary::with(SwitchModel model) const;
+template ModelLibrary ModelLibrary::with(GpuModel model) const;
+template ModelLibrary ModelLibrary::with(NicModel model) const;
+template ModelLibrary ModelLibrary::with(NvmeModel model) const;
+template ModelLibrary ModelLibrary::with(NvlinkModel model) const;
+template ModelLibrary ModelLibrary::with(FabricModel model) const;
 ModelLibrary::~ModelLibrary() = default;
 ModelLibrary::ModelLibrary(ModelLibrary&&) noexcept = default;
 ModelLibrary& ModelLibrary::operator=(ModelLibrary&&) noexcept = default;
@@ -192,13 +223,13 @@ namespace {
 
 template <typename Model>
 const Model& look_up(const ModelLibrary& library, Models<Model>& models, const std::string& kind, const std::string& name) {
-  if (const auto found = models.find(name); found != models.end()) return found->second;
+  if (const auto found = models.find(name); found != models.end()) return *found->second;
   const auto names = library.names(kind);
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw InputError(
         fmt::format("no {} model \"{}\" in {}/{}; there are: {}", kind, name, library.folder(), kind, fmt::join(names, ", ")));
   const std::string path = fmt::format("{}/{}/{}.json", library.folder(), kind, name);
-  return models.emplace(name, read_model<Model>(path, kind, name)).first->second;
+  return *models.emplace(name, std::make_shared<const Model>(read_model<Model>(path, kind, name))).first->second;
 }
 
 }  // namespace

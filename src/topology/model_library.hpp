@@ -28,6 +28,10 @@ class ModelLibrary {
   [[nodiscard]] const NvlinkModel& nvlink(const std::string& name) const;
   [[nodiscard]] const FabricModel& fabric(const std::string& name) const;
 
+  /// The same library with one model in place of the one of its name (any of the eight kinds). What was read is shared.
+  template <typename Model>
+  [[nodiscard]] ModelLibrary with(Model model) const;
+
   /// Names of all models of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(const std::string& kind) const;
   [[nodiscard]] const std::string& folder() const { return folder_; }

@@ -41,6 +41,8 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.optional("p2p_write_bandwidth", model.p2p_write_bandwidth);
   visit.optional("p2p_remote_read_bandwidth", model.p2p_remote_read_bandwidth);
   visit.optional("p2p_remote_write_bandwidth", model.p2p_remote_write_bandwidth);
+  visit.optional("p2p_remote_write_window", model.p2p_remote_write_window);
+  visit.optional("p2p_fan_out_write_bandwidth", model.p2p_fan_out_write_bandwidth);
   visit.required("p2p_latency", model.p2p_latency);
   visit.required("socket_links", model.socket_links);
   visit.optional("socket_link_bandwidth", model.socket_link_bandwidth);
@@ -57,6 +59,8 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("interrupt_latency", model.interrupt_latency);
   visit.optional("iotlb_entries", model.iotlb_entries);
   visit.optional("iotlb_miss_latency", model.iotlb_miss_latency);
+  visit.optional("iotlb_walks", model.iotlb_walks);
+  visit.optional("cache_miss_latency", model.cache_miss_latency);
   visit.required("relaxed_ordering_needed", model.relaxed_ordering_needed);
   visit.optional("strict_order_write_bandwidth", model.strict_order_write_bandwidth);
 }
@@ -100,6 +104,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.optional("nvlink_generation", model.nvlink_generation);
   visit.optional("nvlink_links", model.nvlink_links);
   visit.optional("store_latency", model.store_latency);
+  visit.optional("post_cost", model.post_cost);
 }
 
 template <typename Visitor, typename Model>
@@ -128,6 +133,8 @@ void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("queue_pair_window", model.queue_pair_window);
   visit.optional("queue_pair_bandwidth", model.queue_pair_bandwidth);
   visit.required("relaxed_ordering", model.relaxed_ordering);
+  visit.optional("reads_in_flight", model.reads_in_flight);
+  visit.optional("dma_copy_bandwidth", model.dma_copy_bandwidth);
 }
 
 template <typename Visitor, typename Model>

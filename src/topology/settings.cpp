@@ -12,7 +12,7 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 7> software_fields{"kernel", "iommu",        "nvidia_peermem",    "open_kernel_modules",
+constexpr std::array<std::string_view, 8> software_fields{"kernel", "iommu", "iommu_page_size",        "nvidia_peermem",    "open_kernel_modules",
                                                           "cuda",   "nccl_version", "nccl_net_gdr_level"};
 constexpr std::array<std::string_view, 2> host_fields{"virtual_machine", "sockets_known"};
 constexpr std::array<std::string_view, 6> port_fields{"link",        "link_capability",  "acs",

@@ -108,6 +108,7 @@ std::string_view to_string(IommuMode mode);
 struct Software {
   std::string kernel;                       ///< "5.15"
   std::optional<IommuMode> iommu;
+  std::optional<Bytes> iommu_page_size;     ///< pages of DMA mappings where the IOMMU translates: 4 KiB or 2 MiB
   std::optional<bool> nvidia_peermem;       ///< the peer-memory module is loaded
   std::optional<bool> open_kernel_modules;  ///< NVIDIA's open driver, which dma-buf export needs
   std::string cuda;                         ///< "12.2"

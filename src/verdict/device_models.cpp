@@ -86,6 +86,12 @@ bool is_virtual_switch(const ModelLibrary& models, const Host& host, const Devic
          (host.virtual_machine.value_or(false) && device.model.empty() && qemu_link);
 }
 
+Bytes bar_window(const ModelLibrary& models, const Device& gpu) {
+  const Bytes bar = gpu.bar_size.value_or(gpu_model(models, gpu).bar_size.value);
+  if (is_amd_gpu(models, gpu)) return bar;
+  return {bar.count - std::min(bar.count, driver_bar_share.count)};
+}
+
 Bytes max_payload_of(const ModelLibrary& models, const Device& device) {
   if (device.max_payload) return *device.max_payload;
   switch (device.kind) {

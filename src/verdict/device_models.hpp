@@ -28,6 +28,11 @@ bool has_c2c(const Host& host, const Device& gpu);
 /// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a virtual machine and at 2.5 GT/s.
 bool is_virtual_switch(const ModelLibrary& models, const Host& host, const Device& device);
 
+/// NVIDIA's driver keeps this much of a GPU's BAR for itself (GPUDirect RDMA guide, "BAR space").
+inline constexpr Bytes driver_bar_share{32ULL << 20U};
+/// How much of a GPU's memory can be registered at a time: its BAR, without what NVIDIA's driver keeps.
+Bytes bar_window(const ModelLibrary& models, const Device& gpu);
+
 Bytes max_payload_of(const ModelLibrary& models, const Device& device);
 /// Network rate of a NIC: its ports in use together. A file that does not count them has one in use.
 Bandwidth network_rate(const ModelLibrary& models, const Device& nic);

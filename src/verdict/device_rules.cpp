@@ -5,11 +5,6 @@
 namespace gdr {
 namespace {
 
-using namespace literals;
-
-/// NVIDIA's driver keeps this much of the BAR for itself (GPUDirect RDMA guide, "BAR space").
-constexpr Bytes driver_share = 32_MiB;
-
 std::string size_text(Bytes size) { return to_string(size); }
 
 void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
@@ -33,7 +28,8 @@ void bar(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Bytes size = gpu.bar_size.value_or(model.bar_size.value);
   if (size >= model.memory_size.value || (gpu.model.empty() && !gpu.bar_size)) return;
   const bool amd = is_amd_gpu(*pair.models, gpu);
-  const bool nothing_left = !amd && size <= driver_share;
+  const Bytes window = bar_window(*pair.models, gpu);
+  const bool nothing_left = window == Bytes{};
   Effect effect = gpu.bar_size && *gpu.bar_size < model.bar_size.value ? Effect::costs : Effect::informs;
   if (nothing_left || amd) effect = Effect::blocks;
   std::string reason;
@@ -42,10 +38,10 @@ void bar(const PairContext& pair, DeviceId id, RuleNotes& notes) {
                          size_text(size), size_text(model.memory_size.value));
   } else if (nothing_left) {
     reason = fmt::format("The BAR of {} leaves nothing beside the {} that the driver keeps, so no memory can be registered.",
-                         size_text(size), size_text(driver_share));
+                         size_text(size), size_text(driver_bar_share));
   } else {
     reason = fmt::format("The BAR maps {} of {} of memory, so at most about {} can be registered at a time.", size_text(size),
-                         size_text(model.memory_size.value), size_text({size.count - driver_share.count}));
+                         size_text(model.memory_size.value), size_text(window));
   }
   notes.push_back(
       {"bar-too-small", effect, device_place(pair, id), reason,

@@ -21,7 +21,7 @@
 static uint64_t left(int gpu) {
   struct gdr_gpu_query query;
   memset(&query, 0xff, sizeof query);
-  return ioctl(gpu, GDR_GPU_QUERY, &query) == 0 && query.gpu == 0 ? query.window_left : UINT64_MAX;
+  return ioctl(gpu, GDR_GPU_QUERY, &query) == 0 && query.gpu == 0 ? query.memory_left : UINT64_MAX;
 }
 
 int main(void) {
@@ -30,7 +30,7 @@ int main(void) {
   struct gdr_gpu_query query;
   HOLDS(gpu >= 0 && other >= 0 && ioctl(gpu, GDR_GPU_QUERY, &query) == 0);
   const uint64_t size = query.bar_size;
-  HOLDS(size == 256u << 20 && query.window_left == size);
+  HOLDS(size == 256u << 20 && query.memory_left == size);
 
   struct gdr_gpu_range a = {.size = 5000}, b = {.size = 1 << 20}, c = {.size = 8192}, all = {.size = size};
   HOLDS(ioctl(gpu, GDR_GPU_ALLOCATE, &a) == 0 && a.size == 8192 && a.offset == 0);
@@ -55,6 +55,17 @@ int main(void) {
   HOLDS(last != MAP_FAILED);
   memcpy(last, "last page", 9);
   HOLDS(mmap(NULL, 8192, PROT_READ, MAP_SHARED, gpu, (off_t)(size - 4096)) == MAP_FAILED && errno == EINVAL);
+  // The K40's window is its BAR without the 32 MiB that the driver keeps. Copies are counted, accesses to a mapping are not.
+  char bytes[5000];
+  struct gdr_gpu_counts counts;
+  memset(bytes, 'x', sizeof bytes);
+  HOLDS(query.window_size == 224u << 20 && query.window_left == query.window_size);
+  HOLDS(pwrite(gpu, bytes, sizeof bytes, (off_t)(size - sizeof bytes)) == (ssize_t)sizeof bytes);
+  HOLDS(pwrite(gpu, bytes, 1, (off_t)size) == -1 && errno == ENOSPC);
+  HOLDS(pread(gpu, bytes, sizeof bytes, (off_t)(size - 100)) == 100 && bytes[0] == 'x');
+  HOLDS(ioctl(gpu, GDR_GPU_COUNTS, &counts) == 0 && counts.cpu_written == 5000 && counts.cpu_read == 100);
+  HOLDS(counts.regions == 0 && counts.registered == 0 && counts.all_regions == 0 && counts.refused == 0);
+  memcpy(last, "last page", 9);
   puts("all of it holds");
   return 0;
 }

@@ -33,8 +33,12 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
       };
       const Prediction write = simulated(a, b, Operation::write);
       const Prediction read = simulated(b, a, Operation::read);
-      expect_close(pair_name(lab, a, b) + " write, GB/s (" + write.bottleneck + ")", bound.write->gigabytes_per_second(),
-                   write.bandwidth.gigabytes_per_second(), tolerance);
+      // What is acknowledged across sockets depends on the way's latency, which a bound leaves out.
+      if (write.bottleneck.find("under way across sockets") != std::string::npos)
+        EXPECT_LT(write.bandwidth.gigabytes_per_second(), bound.write->gigabytes_per_second() * (1 + tolerance));
+      else
+        expect_close(pair_name(lab, a, b) + " write, GB/s (" + write.bottleneck + ")", bound.write->gigabytes_per_second(),
+                     write.bandwidth.gigabytes_per_second(), tolerance);
       expect_close(pair_name(lab, a, b) + " read, GB/s (" + read.bottleneck + ")", bound.read->gigabytes_per_second(),
                    read.bandwidth.gigabytes_per_second(), tolerance);
     }

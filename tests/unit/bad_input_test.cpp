@@ -1,5 +1,5 @@
 // Every file of tests/bad is refused with the one line of NAME.expected. A new case is files, not code:
-//   topology/NAME.json [+ NAME.set: a --set text a line]   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside
+//   published/NAME.json   topology/NAME.json [+ NAME.set: a --set text a line]   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside
 //   it
 // Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes the files that are missing; read them before you
 // keep them.
@@ -15,6 +15,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "sim/published.hpp"
 #include "topology/model_library.hpp"
 #include "topology/topology_json.hpp"
 #if __has_include("topology/import/nccl_xml.hpp")
@@ -63,6 +64,7 @@ void load(const std::string& file) {
   const std::string path = bad + file;
   const std::string stem = path.substr(0, path.rfind('.'));
   if (file.starts_with("models/")) load_model(path);
+  else if (file.starts_with("published/")) (void)gdr::sim::load_published({path}, "topologies");
   else if (file.starts_with("topology/")) (void)gdr::load_topology(path, settings_of(stem + ".set"));
 #if __has_include("topology/import/nccl_xml.hpp")
   else if (file.starts_with("xml/")) (void)gdr::import_nccl_xml(std::vector<std::string>{path});

@@ -110,6 +110,11 @@ TEST(Documents, EveryJsonBlockLoads) {
         } else if (document.find("kind") != nullptr) {
           load_model(*document.find("kind")->as<std::string>(), *document.find("name")->as<std::string>(), text);
           ++loaded["model"];
+        } else if (document.find("cases") != nullptr) {
+          Folder folder;
+          const ToolRun run = run_tool("validate --no-ranges --format json " + folder.write("cases.json", text));
+          EXPECT_LE(run.code, 1) << run.out;
+          ++loaded["cases"];
         } else {
           Folder folder;
           const ToolRun run = run_tool("predict " + a100 + " --flows " + folder.write("flows.json", text));
@@ -120,7 +125,7 @@ TEST(Documents, EveryJsonBlockLoads) {
         ADD_FAILURE() << error.what();
       }
     }
-  for (const char* kind : {"topology", "model", "flows"}) EXPECT_GE(loaded[kind], 1) << "no block holds a " << kind;
+  for (const char* kind : {"topology", "model", "cases", "flows"}) EXPECT_GE(loaded[kind], 1) << "no block holds a " << kind;
 }
 
 /// The words in backquotes of a text.
@@ -204,7 +209,7 @@ TEST(OutputDocument, MembersAreThoseOfTheTool) {
   compare("check " + one_nic + " --format json", 1, "gdr check", "",
           {{"", "the document"}, {"pairs", "pairs"}, {"best", "best"}, {"findings", "findings"}});
   const std::string chapter = "gdr predict and gdr explain";
-  compare("predict " + one_nic + ends + " --set iommu=translate", 0, chapter, "predict",
+  compare("predict " + one_nic + ends + " --set iommu=translate --range", 0, chapter, "predict",
           {{"", "the document"}, {"results", "results, paths"}, {"stages", "stages"}, {"skipped", "skipped"}});
   compare("explain " + one_nic + ends, 0, chapter, "explain",
           {{"", "the document"}, {"paths", "results, paths"}, {"stages", "stages"}, {"hops", "hops"}});
@@ -242,7 +247,7 @@ TEST(OutputDocument, WordsAreThoseOfTheCode) {
   EXPECT_EQ(words("kernel_p2pdma"), words_to(gdr::KernelP2pdma::unknown));
   EXPECT_EQ(words("verdict"), words_to(gdr::PairAnswer::unknown));
   EXPECT_EQ(words("severity"), words_to(gdr::Severity::note));
-  EXPECT_EQ(words("mover"), words_to(gdr::Mover::cpu_copy));
+  EXPECT_EQ(words("mover"), words_to(gdr::Mover::gpu_thread));
   // A device and itself, and devices of two hosts, are no pairs.
   Names distances = words_to(gdr::Distance::none);
   for (const gdr::Distance other : {gdr::Distance::self, gdr::Distance::none}) distances.erase(std::string(to_string(other)));

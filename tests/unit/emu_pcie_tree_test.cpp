@@ -87,7 +87,10 @@ TEST(EmuPcieTree, SandybridgeOneSocketIsTwoRootPortsOfOneHostBridge) {
       "device virtio-net-pci,netdev=nic0,mac=52:54:00:00:00:00,host_mtu=4200,romfile=,id=nic0,bus=nic0.port,addr=0x0.0x0"};
   const auto tree = tree_of(server("sandybridge-one-socket"));
   EXPECT_EQ(lines_of(tree), expected);
-  EXPECT_EQ(tree.gpu_places, std::vector<std::size_t>{2 * 8});
+  EXPECT_EQ(tree.places, (std::vector<emu::PciPlace>{0, 2 * 8, 3 * 8}));
+  ASSERT_EQ(tree.roots.size(), 1U);
+  EXPECT_EQ(tree.roots.front().bridge, "hb0");
+  EXPECT_EQ(tree.roots.front().first_port, 2U * 8);
   EXPECT_EQ(tree.buses, 4U);
 }
 
@@ -125,7 +128,6 @@ TEST(EmuPcieTree, DgxA100HasASwitchBelowASwitch) {
   EXPECT_TRUE(has("device xio3130-downstream,id=nvme0.port,bus=sw0,addr=0x4,chassis=1,slot=9"));
   EXPECT_TRUE(has("device nvme,serial=nvme0,id=nvme0,bus=nvme0.port,addr=0x0.0x0"));
   EXPECT_TRUE(has("device pvpanic-pci,id=nvswitch0,bus=nvswitch0.port,addr=0x0.0x0"));
-  EXPECT_EQ(tree.gpu_places.size(), 8U);
 }
 
 TEST(EmuPcieTree, P4dHasItsGpusAndNicsBelowTheirSwitches) {
@@ -159,9 +161,12 @@ TEST(EmuPcieTree, EveryServerHasEveryDeviceOnceAndDistinctSlots) {
     for (const Device& device : topology.hosts.front().devices)
       EXPECT_TRUE(buses.contains(device.name)) << name << " " << device.name;
     EXPECT_LE(tree.buses, 256U) << name;
-    const std::set<std::size_t> places(tree.gpu_places.begin(), tree.gpu_places.end());
-    EXPECT_EQ(places.size(), tree.gpu_places.size()) << name;
-    EXPECT_FALSE(places.contains(0)) << name;
+    std::set<emu::PciPlace> places;
+    for (std::size_t device = 0; device < tree.places.size(); ++device) {
+      const bool bridge = topology.hosts.front().devices[device].kind == DeviceKind::host_bridge;
+      EXPECT_EQ(tree.places[device] == 0, bridge) << name;
+      EXPECT_TRUE(bridge || places.insert(tree.places[device]).second) << name;
+    }
   }
 }
 

@@ -15,8 +15,8 @@
 #include "emu/initramfs.hpp"
 #include "emu/process.hpp"
 #include "emu/run_folder.hpp"
+#include "emu/session.hpp"
 #include "emu/shell.hpp"
-#include "emu/wiring.hpp"
 #include "topology/topology_json.hpp"
 
 namespace {
@@ -90,7 +90,13 @@ TEST(EmuInitramfs, ModulesLoadBehindWhatTheyNeed) {
   const std::string dep =
       "kernel/a.ko: kernel/b.ko kernel/c-c.ko\nkernel/b.ko: kernel/c-c.ko\nkernel/c-c.ko:\nkernel/d.ko: kernel/c-c.ko\n";
   EXPECT_EQ(emu::load_order(dep, {"a", "d", "c_c"}), (Words{"kernel/c-c.ko", "kernel/b.ko", "kernel/a.ko", "kernel/d.ko"}));
-  EXPECT_THROW(emu::load_order(dep, {"rdma_rxe"}), InputError);
+  EXPECT_EQ(emu::load_order(dep, {"virtio_net", "d"}, "kernel/virtio_net.ko\n"), (Words{"kernel/c-c.ko", "kernel/d.ko"}));
+  try {
+    emu::load_order(dep, {"rdma_rxe", "a", "9p"}, "kernel/virtio_net.ko\n");
+    FAIL() << "two modules are not there";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "the guest's kernel has no modules rdma_rxe, 9p");
+  }
 }
 
 TEST(EmuDebianPackages, FindsADependencyByName) {
@@ -109,36 +115,43 @@ TEST(EmuGpuMemory, IsCutToAPowerOfTwoThatFitsAndSaysSo) {
   EXPECT_EQ(emu::cut_note(topology.hosts[0], gpus), "h0: GPU memory is cut to fit: 128MiB instead of 128GiB (8 GPUs)");
 }
 
-TEST(EmuWiring, NicsOfOneNumberAreJoined) {
-  const Topology topology = cluster("two-sandybridge-two-sockets");
-  const auto wiring = emu::wire_hosts(topology, 6);
-  ASSERT_EQ(wiring.size(), 2U);
-  for (const auto& host : wiring) {
-    EXPECT_EQ(host.arguments, (Words{"-netdev", "stream,id=nic0,server=off,addr.type=fd,addr.str=6"}));
-    EXPECT_EQ(host.descriptors.size(), 1U);
-  }
-  const auto alone = emu::wire_hosts(load_topology(GDR_PROJECT_DIR "/topologies/servers/gh200.json"), 6);
-  EXPECT_EQ(alone[0].arguments, (Words{"-netdev", "hubport,id=nic0,hubid=0"}));
-}
-
 TEST(EmuGuestPlan, AHostOfTwoHasItsNeighboursAddresses) {
   emu::RunPlan run;
   run.kernel = {"6.1.192-3", "6.1.0-57-amd64", "/k/vmlinuz", "/k/modules", "/k/initramfs"};
   run.files = "/run";
   run.gpu_files = "/gpus";
   run.work_folder = "/home/me/it, here";
-  run.command = {"echo", "a b"};
   const auto plan = emu::plan_guest(cluster("two-sandybridge-two-sockets"), 1, run, models());
-  EXPECT_EQ(
-      plan.settings,
-      "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_GPU_PLACES=32\n"
-      "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_COMMAND='echo '\\''a b'\\'''\nexport GDR_HOST=h1\nexport GDR_HOST_INDEX=1\n"
-      "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=10.0.0.1\n");
+  // Behind it are lines for our modules, comments to the shell.
+  EXPECT_EQ(plan.settings.substr(0, plan.settings.find('#')),
+            "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_PEERMEM=1\n"
+            "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_MANAGEMENT=52:54:00:01:01:00/192.168.0.2\nexport GDR_HOST=h1\nexport "
+            "GDR_HOST_INDEX=1\n"
+            "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=192.168.0.1\n");
   EXPECT_EQ(option(plan.qemu, "-smp"), "2,sockets=2,cores=1");
   EXPECT_EQ(option(plan.qemu, "-accel"), "tcg,thread=single");
+  EXPECT_EQ(plan.nics, Words{"nic0"});
+  for (const char* value :
+       {"stream,id=mgmt0.net,server=off,addr.type=fd,addr.str=6", "stream,id=nic0,server=off,addr.type=fd,addr.str=7",
+        "virtio-net-pci,netdev=mgmt0.net,mac=52:54:00:01:01:00,romfile="})
+    EXPECT_NE(std::find(plan.qemu.begin(), plan.qemu.end(), value), plan.qemu.end()) << value;
   EXPECT_NE(std::find(plan.qemu.begin(), plan.qemu.end(),
                       "local,id=folder,path=/home/me/it,, here,security_model=none,multidevs=remap"),
             plan.qemu.end());
+}
+
+TEST(EmuGuestPlan, ThreeHostsAreOnOneSwitchMoreThanASubnetHoldsAreRefused) {
+  Topology topology = cluster("two-sandybridge-two-sockets");
+  topology.hosts.push_back(topology.hosts.front());
+  topology.hosts.back().name = "h2";
+  std::vector<emu::GuestPlan> plans;
+  for (std::size_t host = 0; host < 3; ++host) plans.push_back(emu::plan_guest(topology, host, {}, models()));
+  Words ports;
+  for (const auto& port : emu::fabric_ports(plans)) ports.push_back(port.name);
+  EXPECT_EQ(ports, (Words{"h0/nic0", "h1/nic0", "h2/nic0"}));
+  EXPECT_NE(plans[1].settings.find("GDR_PEERS='h0=192.168.0.1 h2=192.168.0.3'"), std::string::npos) << plans[1].settings;
+  topology.hosts.resize(255, topology.hosts.back());
+  EXPECT_THROW(emu::plan_guest(topology, 0, {}, models()), InputError);
 }
 
 TEST(EmuGuestPlan, ANumaNodeHasAProcessorAndMemory) {

@@ -1,41 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fake GPUs: gives the BARs of QEMU's ivshmem functions to user space, with pages behind them, so that RDMA can register them.
- * A BAR alone has no struct pages: ibv_reg_mr() on it fails with EFAULT, as on a machine without nvidia-peermem.
+ * A BAR alone has no struct pages: ibv_reg_mr() on it fails with EFAULT, as on a machine without nvidia-peermem. Who may register
+ * what is decided in registration.c.
  */
 #include <linux/fs.h>
-#include <linux/list.h>
-#include <linux/memremap.h>
-#include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "gdr_gpu.h"
+#include "fakegpu.h"
+#include "settings.h"
 
 #define GPU_BAR 2
 #define MAX_GPUS 256
 
-/* GPU N is at places[N]: 8 * (physical slot number of the port above) + function; 0 for none. */
-static unsigned int places[MAX_GPUS];
-static unsigned int place_count;
-module_param_array(places, uint, &place_count, 0444);
-MODULE_PARM_DESC(places, "where GPU 0, 1... are: 8 * slot number of the port above + function");
+static char *settings = "/run/gdr/guest";
+module_param(settings, charp, 0444);
+MODULE_PARM_DESC(settings, "file with the lines that begin with #gpu and #refuse");
 
-struct gpu {
-	unsigned int index;
-	resource_size_t start;
-	resource_size_t size;
-	struct dev_pagemap pages;
-	struct miscdevice device;
-	char name[16];
-	struct mutex lock;	 /* ranges, allocated */
-	struct list_head ranges; /* by offset */
-	u64 allocated;
+/* Lines "#gpu NUMBER WHERE WINDOW PEERMEM": WHERE is 8 * slot number of the port above + function. */
+struct gpu_setting {
+	unsigned int place;
+	u64 window;
+	unsigned int needs_peermem;
 };
+static struct gpu_setting gpu_settings[MAX_GPUS];
 
 struct gpu_range {
 	struct list_head by_offset;
@@ -71,12 +63,53 @@ static int gpu_mmap(struct file *file, struct vm_area_struct *area)
 
 static long gpu_query(struct gpu *gpu, void __user *to)
 {
-	struct gdr_gpu_query query = {.gpu = gpu->index, .bar_size = gpu->size};
+	struct gdr_gpu_query query = {.gpu = gpu->index, .bar_size = gpu->size, .window_size = gpu->window};
 
 	mutex_lock(&gpu->lock);
-	query.window_left = gpu->size - gpu->allocated;
+	query.memory_left = gpu->size - gpu->allocated;
+	query.window_left = gpu->window - gpu->counts.registered;
 	mutex_unlock(&gpu->lock);
 	return copy_to_user(to, &query, sizeof(query)) ? -EFAULT : 0;
+}
+
+static long gpu_counts(struct gpu *gpu, void __user *to)
+{
+	struct gdr_gpu_counts counts;
+
+	mutex_lock(&gpu->lock);
+	counts = gpu->counts;
+	mutex_unlock(&gpu->lock);
+	counts.cpu_read = atomic64_read(&gpu->cpu_read);
+	counts.cpu_written = atomic64_read(&gpu->cpu_written);
+	counts.nic_read = atomic64_read(&gpu->nic_read);
+	counts.nic_written = atomic64_read(&gpu->nic_written);
+	return copy_to_user(to, &counts, sizeof(counts)) ? -EFAULT : 0;
+}
+
+/* pread() and pwrite() stand for the GPU's copy engines. */
+static ssize_t gpu_read(struct file *file, char __user *to, size_t size, loff_t *offset)
+{
+	struct gpu *gpu = gpu_of(file);
+	ssize_t result = simple_read_from_buffer(to, size, offset, gpu->memory, gpu->size);
+
+	if (result > 0)
+		atomic64_add(result, &gpu->cpu_read);
+	return result;
+}
+
+static ssize_t gpu_write(struct file *file, const char __user *from, size_t size, loff_t *offset)
+{
+	struct gpu *gpu = gpu_of(file);
+	ssize_t result = *offset < gpu->size ? simple_write_to_buffer(gpu->memory, gpu->size, offset, from, size) : -ENOSPC;
+
+	if (result > 0)
+		atomic64_add(result, &gpu->cpu_written);
+	return result;
+}
+
+static loff_t gpu_seek(struct file *file, loff_t offset, int whence)
+{
+	return fixed_size_llseek(file, offset, whence, gpu_of(file)->size);
 }
 
 /* First fit. Finds the range that the new one goes behind, and its offset. */
@@ -159,6 +192,8 @@ static long gpu_ioctl(struct file *file, unsigned int request, unsigned long arg
 	switch (request) {
 	case GDR_GPU_QUERY:
 		return gpu_query(gpu, user);
+	case GDR_GPU_COUNTS:
+		return gpu_counts(gpu, user);
 	case GDR_GPU_ALLOCATE:
 		return gpu_allocate(gpu, file, user);
 	case GDR_GPU_FREE:
@@ -178,10 +213,18 @@ static int gpu_release(struct inode *inode, struct file *file)
 
 static const struct file_operations gpu_operations = {
 	.owner = THIS_MODULE,
+	.read = gpu_read,
+	.write = gpu_write,
+	.llseek = gpu_seek,
 	.mmap = gpu_mmap,
 	.unlocked_ioctl = gpu_ioctl,
 	.release = gpu_release,
 };
+
+struct gpu *gpu_behind(struct file *file)
+{
+	return file && file->f_op == &gpu_operations ? gpu_of(file) : NULL;
+}
 
 static int index_of(struct pci_dev *function)
 {
@@ -192,8 +235,8 @@ static int index_of(struct pci_dev *function)
 	if (!port || pcie_capability_read_dword(port, PCI_EXP_SLTCAP, &capabilities))
 		return -ENODEV;
 	place = ((capabilities & PCI_EXP_SLTCAP_PSN) >> 19) * 8 + PCI_FUNC(function->devfn);
-	for (i = 0; i < place_count; i++)
-		if (places[i] == place)
+	for (i = 0; place && i < MAX_GPUS; i++)
+		if (gpu_settings[i].place == place)
 			return i;
 	return -ENODEV;
 }
@@ -201,7 +244,6 @@ static int index_of(struct pci_dev *function)
 static int gpu_probe(struct pci_dev *function, const struct pci_device_id *id)
 {
 	struct gpu *gpu;
-	void *mapped;
 	int index = index_of(function);
 	int error;
 
@@ -214,6 +256,8 @@ static int gpu_probe(struct pci_dev *function, const struct pci_device_id *id)
 	if (!gpu)
 		return -ENOMEM;
 	gpu->index = index;
+	gpu->window = gpu_settings[index].window;
+	gpu->needs_peermem = gpu_settings[index].needs_peermem;
 	gpu->start = pci_resource_start(function, GPU_BAR);
 	gpu->size = pci_resource_len(function, GPU_BAR);
 	mutex_init(&gpu->lock);
@@ -223,10 +267,11 @@ static int gpu_probe(struct pci_dev *function, const struct pci_device_id *id)
 	gpu->pages.range.start = gpu->start;
 	gpu->pages.range.end = gpu->start + gpu->size - 1;
 	gpu->pages.nr_range = 1;
-	mapped = devm_memremap_pages(&function->dev, &gpu->pages);
-	if (IS_ERR(mapped)) {
-		dev_err(&function->dev, "gpu%d: no pages for its BAR of %llu bytes: %ld\n", index, (u64)gpu->size, PTR_ERR(mapped));
-		return PTR_ERR(mapped);
+	gpu->memory = devm_memremap_pages(&function->dev, &gpu->pages);
+	if (IS_ERR(gpu->memory)) {
+		dev_err(&function->dev, "gpu%d: no pages for its BAR of %llu bytes: %ld\n", index, (u64)gpu->size,
+			PTR_ERR(gpu->memory));
+		return PTR_ERR(gpu->memory);
 	}
 
 	snprintf(gpu->name, sizeof(gpu->name), "gdr-gpu%d", index);
@@ -246,11 +291,11 @@ static void gpu_remove(struct pci_dev *function)
 	misc_deregister(&gpu->device);
 }
 
+/* Which function is a GPU, its place says: gdr_pci_overlay changes the IDs. */
 static const struct pci_device_id gpu_ids[] = {
-	{PCI_DEVICE(0x1af4, 0x1110)}, /* ivshmem */
+	{PCI_DEVICE(PCI_ANY_ID, PCI_ANY_ID)},
 	{},
 };
-MODULE_DEVICE_TABLE(pci, gpu_ids);
 
 static struct pci_driver gpu_driver = {
 	.name = "gdr_fakegpu",
@@ -258,7 +303,43 @@ static struct pci_driver gpu_driver = {
 	.probe = gpu_probe,
 	.remove = gpu_remove,
 };
-module_pci_driver(gpu_driver);
 
+static int take_line(const char *line)
+{
+	struct gpu_setting setting;
+	unsigned int number;
+
+	if (!strncmp(line, "#refuse ", 8))
+		return add_refusal(line + 8, true);
+	if (strncmp(line, "#gpu ", 5))
+		return 0;
+	if (sscanf(line, "#gpu %u %u %llu %u", &number, &setting.place, &setting.window, &setting.needs_peermem) != 4 ||
+	    number >= MAX_GPUS)
+		return -EINVAL;
+	gpu_settings[number] = setting;
+	return 0;
+}
+
+static int __init fakegpu_start(void)
+{
+	int error = for_each_setting(settings, take_line);
+
+	error = error ?: pci_register_driver(&gpu_driver);
+	if (error)
+		return error;
+	error = start_registration();
+	if (error)
+		pci_unregister_driver(&gpu_driver);
+	return error;
+}
+
+static void __exit fakegpu_stop(void)
+{
+	stop_registration();
+	pci_unregister_driver(&gpu_driver);
+}
+
+module_init(fakegpu_start);
+module_exit(fakegpu_stop);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Fake GPUs of the gdr testbed: ivshmem BARs that RDMA can register");

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace gdr::emu {
+
+// What goes over a guest's control channel, a line each. emu/guest/start is the other side.
+
+struct GuestReady {
+  bool operator==(const GuestReady&) const = default;
+};
+/// The guest's start did not work.
+struct GuestFailed {
+  std::string why;
+  bool operator==(const GuestFailed&) const = default;
+};
+/// The command that was run has ended.
+struct CommandEnded {
+  int exit_code = 0;
+  bool operator==(const CommandEnded&) const = default;
+};
+/// A process of the guest waits for an answer under this token.
+struct BarrierReached {
+  std::string token;
+  std::string name;
+  bool operator==(const BarrierReached&) const = default;
+};
+using GuestMessage = std::variant<GuestReady, GuestFailed, CommandEnded, BarrierReached>;
+
+/// nullopt for a line that is none of ours.
+std::optional<GuestMessage> parse_guest_message(std::string_view line);
+
+/// Runs a shell command in a folder of the guest.
+std::string run_message(const std::string& command, const std::string& folder);
+/// Ends the command that runs, if one does, with all of its session.
+std::string stop_message();
+/// Lets a process go on; with a reason, which is one line, it fails.
+std::string barrier_message(const std::string& token, const std::string& failure);
+
+/// A command longer than this does not fit into one argument of a shell.
+inline constexpr std::size_t longest_command = 100'000;
+
+std::string base64(std::string_view bytes);
+
+}  // namespace gdr::emu

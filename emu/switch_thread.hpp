@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "emu/fabric/fabric.hpp"
+
+namespace gdr::emu {
+
+/// An Ethernet switch that runs in a thread of its own while this lives.
+class SwitchThread {
+ public:
+  /// Throws InputError as Fabric does.
+  explicit SwitchThread(const fabric::FabricOptions& options)
+      : fabric_(options), thread_([this] { fabric_.run_until([this] { return stop_.load(); }); }) {}
+  ~SwitchThread() {
+    stop_ = true;
+    fabric_.wake();
+    thread_.join();
+  }
+  SwitchThread(const SwitchThread&) = delete;
+  SwitchThread& operator=(const SwitchThread&) = delete;
+
+  void arm() { fabric_.arm(); }
+  [[nodiscard]] fabric::FabricCounters counters() const { return fabric_.counters(); }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  fabric::Fabric fabric_;
+  std::thread thread_;
+};
+
+}  // namespace gdr::emu

@@ -1,0 +1,204 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "cli/emulate_options.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json.hpp"
+#include "emu/keeper.hpp"
+#include "emu/keeper_client.hpp"
+#include "emu/run_folder.hpp"
+#include "emu/session_name.hpp"
+
+namespace gdr::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+emu::SessionFiles files_of(const EmulateOptions& options) { return emu::session_files(emu::sessions_folder(), options.name); }
+
+/// Closes what the caller had open beside the standard descriptors: a background process must not hold it.
+void close_all_but(const std::vector<int>& kept) {
+  std::vector<int> open;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) open.push_back(std::stoi(entry.path().filename()));
+  for (const int fd : open)
+    if (fd > STDERR_FILENO && std::find(kept.begin(), kept.end(), fd) == kept.end()) close(fd);
+}
+
+void to_null(std::initializer_list<int> descriptors) {
+  const emu::UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int fd : descriptors) dup2(null.get(), fd);
+}
+
+/// What the background process needs from the foreground one.
+struct Handover {
+  emu::SessionFiles files;
+  emu::UniqueFd lock;
+  emu::UniqueFd listener;
+  emu::UniqueFd ready;  ///< gets a byte when all guests are up
+};
+
+/// The background process: the guests live as long as it.
+int keep(const EmulateOptions& options, const EmulationInput& input, Handover& handover) {
+  setsid();
+  close_all_but({handover.lock.get(), handover.listener.get(), handover.ready.get()});
+  to_null({STDIN_FILENO, STDOUT_FILENO});
+  emu::Signals signals;
+  std::string failure;
+  int exit_code = 0;
+  const auto remove = [&] {
+    emu::remove_files(handover.files);
+    if (!failure.empty()) write_file(handover.files.failure, failure);
+  };
+  try {
+    const emu::RunFolder folder;
+    const emu::SessionPlan plan = input.plan(folder.path());
+    emu::Keeper keeper(plan, handover.listener, signals, say);
+    bool is_ready = false;
+    const auto outcome = keeper.serve(parse_duration(options.timeout), [&] {
+      is_ready = true;
+      (void)!write(handover.ready.get(), "r", 1);
+      handover.ready.reset();
+      // From now on nobody reads it; whoever waits for the end of `up`'s output sees it.
+      to_null({STDERR_FILENO});
+    });
+    exit_code = outcome.exit_code;
+    if (!outcome.error.empty()) say(outcome.error);
+    if (is_ready) failure = outcome.error;
+    if (!is_ready && outcome.error.empty()) {
+      say(options.name + " was taken down before its guests were up");
+      exit_code = emu::exit_emulation_failed;
+    }
+    keeper.end(remove);
+  } catch (const emu::Interrupted& interrupted) {
+    exit_code = 128 + interrupted.signal;
+    remove();
+  } catch (...) {
+    remove();
+    throw;
+  }
+  return exit_code;
+}
+
+/// Waits until the guests are up, or the background process has ended.
+int wait_for(pid_t keeper, emu::UniqueFd ready) {
+  emu::Signals signals;
+  char byte = 0;
+  for (;;) {
+    pollfd fds[] = {{signals.fd(), POLLIN, 0}, {ready.get(), POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+    try {
+      signals.take();
+    } catch (const emu::Interrupted&) {
+      kill(keeper, SIGTERM);
+      waitpid(keeper, nullptr, 0);
+      throw;
+    }
+    if (fds[1].revents == 0) continue;
+    if (read(ready.get(), &byte, 1) == 1) return 0;
+    int status = 0;
+    waitpid(keeper, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+}
+
+/// Takes the files of a name away unless the background process has them.
+class FilesRemover {
+ public:
+  explicit FilesRemover(const emu::SessionFiles& files) : files_(files) {}
+  ~FilesRemover() {
+    if (!handed_over_) emu::remove_files(files_);
+  }
+  FilesRemover(const FilesRemover&) = delete;
+  FilesRemover& operator=(const FilesRemover&) = delete;
+  void hand_over() { handed_over_ = true; }
+
+ private:
+  const emu::SessionFiles& files_;
+  bool handed_over_ = false;
+};
+
+}  // namespace
+
+int emulate_up(const EmulateOptions& options, const ModelLibrary& models) {
+  Handover handover{files_of(options), {}, {}, {}};
+  EmulationInput input(options, models);
+  parse_duration(options.timeout);
+  if (options.replace && emu::in_use(handover.files)) {
+    emu::Signals signals;
+    say(emu::take_down(handover.files, options.name, signals));
+  }
+  auto lock = emu::take_name(handover.files);
+  if (!lock) throw InputError(fmt::format("{} is in use; gdr emulate down {} ends it", options.name, options.name));
+  FilesRemover remover(handover.files);
+  handover.lock = std::move(*lock);
+  {
+    emu::Signals signals;
+    input.prepare(signals);
+  }
+  handover.listener = emu::listen_at(handover.files.socket);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  emu::UniqueFd ready(ends[0]);
+  handover.ready = emu::UniqueFd(ends[1]);
+  std::fflush(nullptr);
+  const pid_t keeper = fork();
+  if (keeper < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  remover.hand_over();
+  if (keeper == 0) {
+    (void)ready.release();  // closed with all the others
+    return keep(options, input, handover);
+  }
+  const std::string about =
+      fmt::format("{} {} {} {}\n", keeper, input.topology().hosts.size(), input.topology().name, options.topology);
+  (void)!pwrite(handover.lock.get(), about.data(), about.size(), 0);
+  handover.lock.reset();
+  handover.listener.reset();
+  handover.ready.reset();
+  const int exit_code = wait_for(keeper, std::move(ready));
+  if (exit_code == 0) say(fmt::format("{} is up: gdr emulate in {} -- COMMAND", options.name, options.name));
+  return exit_code;
+}
+
+int emulate_in(const EmulateOptions& options) {
+  const emu::SessionFiles files = files_of(options);
+  const Duration timeout = parse_duration(options.timeout);
+  if (options.commands.command.empty() && options.commands.on.empty()) emu::commands_of(options.commands, {});
+  emu::Signals signals;
+  const emu::RunRequest request{options.commands, fs::current_path(), options.traffic || !options.counters.empty()};
+  const auto outcome = emu::run_in(files, options.name, request, timeout, signals, say);
+  if (!outcome.error.empty()) say(outcome.error);
+  if (!outcome.counters.empty()) report_traffic(options, json::parse(outcome.counters, "counters"));
+  return outcome.exit_code;
+}
+
+int emulate_down(const EmulateOptions& options) {
+  emu::Signals signals;
+  say(emu::take_down(files_of(options), options.name, signals));
+  return 0;
+}
+
+int emulate_list() {
+  const std::string folder = emu::sessions_folder();
+  for (const std::string& name : emu::session_names(folder)) {
+    const emu::SessionFiles files = emu::session_files(folder, name);
+    if (!emu::in_use(files)) {
+      emu::clean_up(files);
+      continue;
+    }
+    fmt::print("{} {}", name, read_file(files.lock));
+  }
+  return 0;
+}
+
+}  // namespace gdr::cli

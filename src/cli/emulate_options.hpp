@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/json.hpp"
+#include "emu/accelerator.hpp"
+#include "emu/host_commands.hpp"
+#include "emu/kernel_cache.hpp"
+#include "emu/session.hpp"
+#include "emu/signals.hpp"
+#include "topology/model_library.hpp"
+#include "topology/topology.hpp"
+
+namespace gdr::cli {
+
+/// The options of `gdr emulate` and of what is below it; each command takes some.
+struct EmulateOptions {
+  std::string name;  ///< of guests that are kept
+  std::string topology;
+  std::vector<std::string> settings;
+  emu::HostCommands commands;
+  std::string timeout = "5min";
+  std::string accelerator = "auto";
+  std::string gpu_files;
+  std::string kernel, modules;
+  std::uint64_t seed = 1;
+  std::vector<std::string> faults;
+  std::vector<std::string> refusals;
+  std::string pcap;
+  std::string counters;
+  bool replace = false;
+  bool traffic = false;
+  bool dry_run = false;
+  bool probe = false;
+  bool native = false;
+};
+
+/// "gdr: TEXT" on standard error.
+void say(const std::string& text);
+
+/// The topology and all that can be refused before anything is fetched or started.
+class EmulationInput {
+ public:
+  /// Throws InputError.
+  EmulationInput(const EmulateOptions& options, const ModelLibrary& models);
+
+  /// The guests' kernel, fetched when it is in no cache. Throws InputError, Interrupted.
+  void prepare(emu::Signals& signals);
+  /// The guests, with their files in `files`.
+  [[nodiscard]] emu::SessionPlan plan(const std::string& files) const;
+
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  /// Where commands run: the current folder.
+  [[nodiscard]] const std::string& folder() const { return run_.work_folder; }
+
+ private:
+  const EmulateOptions& options_;
+  const ModelLibrary& models_;
+  Topology topology_;
+  emu::RunPlan run_;
+  fabric::FabricOptions fabric_;
+};
+
+/// One sentence each: how guests would run, and what is missing. The exit code.
+int emulate_probe();
+
+// Guests that are kept. Each returns the exit code.
+int emulate_up(const EmulateOptions& options, const ModelLibrary& models);
+int emulate_in(const EmulateOptions& options);
+int emulate_down(const EmulateOptions& options);
+int emulate_list();
+
+/// What crossed each link, from the JSON of fabric::FabricCounters.
+std::string traffic_table(const json::Value& counters);
+
+/// Puts what crossed the fabric where the options want it: a table on standard error, a file.
+void report_traffic(const EmulateOptions& options, const json::Value& counters);
+
+}  // namespace gdr::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gdr::cli {
+
+/// Text for an HTML page or an attribute in double quotes.
+std::string html_escaped(std::string_view text);
+
+/// A page that needs nothing else: title, style for tables and charts, body.
+std::string html_page(std::string_view title, std::string_view body);
+
+}  // namespace gdr::cli

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/validate_html.hpp"
+#include "common/error.hpp"
+#include "common/file.hpp"
+#include "sim/validate.hpp"
+
+namespace gdr::cli {
+namespace {
+
+// What validation records must hold for exit code 0.
+constexpr double most_median = 0.10;
+constexpr double most_percentile90 = 0.30;
+
+struct Options {
+  std::vector<std::string> paths;
+  std::string format = "text";
+  bool no_ranges = false;
+};
+
+using Results = std::vector<const sim::CaseResult*>;
+
+std::string unit(const sim::PublishedCase& published) { return sim::is_bandwidth(published.metric) ? "GB/s" : "us"; }
+
+std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100); }
+
+std::string case_table(const Results& results) {
+  std::vector<std::vector<std::string>> rows{{"case", "predicted", "measured", "unit", "error", "range"}};
+  for (const sim::CaseResult* r : results)
+    rows.push_back({r->published->name.substr(0, 36), short_number(r->predicted), short_number(r->published->measured), unit(*r->published), percent(r->error()),
+                    r->high > 0 ? fmt::format("{}..{}{}", short_number(r->low), short_number(r->high), r->in_range() ? "" : "!") : ""});
+  return table(rows);
+}
+
+std::vector<std::string> summary_row(const std::string& name, const Results& results, bool ranges) {
+  const sim::Errors errors = sim::errors_of(results);
+  return {name, fmt::format("{}", errors.count), fmt::format("{:.1f} %", errors.median * 100), fmt::format("{:.1f} %", errors.percentile90 * 100),
+          ranges ? fmt::format("{:.0f} %", errors.in_range * 100) : "", ranges ? fmt::format("{:.2f}", errors.range) : ""};
+}
+
+/// Category by category, in order of name.
+std::map<std::string, Results> by_category(const Results& results) {
+  std::map<std::string, Results> categories;
+  for (const sim::CaseResult* result : results) categories[result->published->category].push_back(result);
+  return categories;
+}
+
+std::string summary(const Results& results, bool ranges) {
+  std::vector<std::vector<std::string>> rows{{"category", "cases", "median |error|", "90 %", "in range", "high/low"}};
+  for (const auto& [name, some] : by_category(results)) rows.push_back(summary_row(name, some, ranges));
+  rows.push_back(summary_row("all", results, ranges));
+  return table(rows);
+}
+
+Results worst(Results results, std::size_t count) {
+  std::stable_sort(results.begin(), results.end(), [](const auto* a, const auto* b) { return std::abs(a->error()) > std::abs(b->error()); });
+  results.resize(std::min(results.size(), count));
+  return results;
+}
+
+std::string to_text(const Results& validation, const Results& calibration, const sim::PublishedCases& all, bool ranges) {
+  std::string text;
+  for (const auto& [title, results] : {std::pair{"Validation: figures that no parameter was fitted to", validation},
+                                       std::pair{"Calibration: figures that parameters were set by", calibration}}) {
+    if (results.empty()) continue;
+    text += fmt::format("{}\n\n", title);
+    for (const auto& [name, some] : by_category(results)) text += fmt::format("{}\n{}\n", name, case_table(some));
+    text += summary(results, ranges) + "\n";
+  }
+  if (!validation.empty()) {
+    text += "The worst of validation\n\n";
+    for (const sim::CaseResult* r : worst(validation, 10)) {
+      text += wrapped(fmt::format("{} ({}): {}{}", r->published->name, percent(r->error()), short_number(r->predicted), " " + unit(*r->published)), 2) + "\n";
+      if (!r->bottleneck.empty()) text += wrapped("  limited by " + r->bottleneck, 4) + "\n";
+      for (const std::string& estimate : r->estimates) text += wrapped("  estimate " + estimate, 4) + "\n";
+    }
+    text += "\n";
+  }
+  if (!all.left_out.empty()) {
+    text += fmt::format("Left out, and why ({})\n\n", all.left_out.size());
+    std::map<std::string, std::vector<std::string>> reasons;
+    for (const sim::LeftOut& left : all.left_out) reasons[left.reason].push_back(left.name);
+    for (const auto& [reason, names] : reasons) {
+      std::string list;
+      for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+      text += wrapped(fmt::format("{}: {}", reason, list), 2) + "\n";
+    }
+  }
+  return text;
+}
+
+json::Value errors_to_json(const Results& results) {
+  const sim::Errors errors = sim::errors_of(results);
+  return json::Object{{"cases", static_cast<std::int64_t>(errors.count)}, {"median", rounded(errors.median)}, {"percentile90", rounded(errors.percentile90)},
+                      {"in_range", rounded(errors.in_range)}, {"high_over_low", rounded(errors.range)}};
+}
+
+std::string to_json_text(const Results& validation, const Results& calibration, const sim::PublishedCases& all) {
+  json::Array cases;
+  for (const Results* results : {&validation, &calibration})
+    for (const sim::CaseResult* r : *results) {
+      const sim::PublishedCase& p = *r->published;
+      json::Value one(json::Object{{"name", p.name}, {"category", p.category}, {"use", p.calibration ? "calibration" : "validation"}, {"platform", p.platform},
+                                   {"metric", to_string(p.metric)}, {"unit", unit(p)}, {"predicted", rounded(r->predicted)},
+                                   {"measured", rounded(p.measured)}, {"error", rounded(r->error())}});
+      if (r->high > 0) {
+        one.set("low", rounded(r->low));
+        one.set("high", rounded(r->high));
+      }
+      if (!r->bottleneck.empty()) one.set("bottleneck", r->bottleneck);
+      json::Array estimates;
+      for (const std::string& estimate : r->estimates) estimates.emplace_back(estimate);
+      if (!estimates.empty()) one.set("estimates", std::move(estimates));
+      one.set("source", p.source);
+      cases.push_back(std::move(one));
+    }
+  json::Object categories;
+  for (const auto& [name, some] : by_category(validation)) categories.emplace_back(name, errors_to_json(some));
+  json::Array left_out;
+  for (const sim::LeftOut& left : all.left_out) left_out.emplace_back(json::Object{{"name", left.name}, {"reason", left.reason}});
+  return json::dump(json::Object{{"format", 1}, {"validation", errors_to_json(validation)}, {"calibration", errors_to_json(calibration)},
+                                 {"categories", std::move(categories)}, {"cases", std::move(cases)}, {"left_out", std::move(left_out)}});
+}
+
+int run(const Options& options, const ModelLibrary& models) {
+  const std::filesystem::path data = std::filesystem::path(models.folder()).parent_path();
+  const std::vector<std::string> paths = options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"} : options.paths;
+  const sim::PublishedCases all = sim::load_published(paths, data / "topologies");
+  sim::Simulator simulator;
+  const auto results = sim::run_published(simulator, models, all.cases, !options.no_ranges);
+  Results validation;
+  Results calibration;
+  for (const sim::CaseResult& result : results) (result.published->calibration ? calibration : validation).push_back(&result);
+  if (options.format == "json") write_file("-", to_json_text(validation, calibration, all));
+  else if (options.format == "html") write_file("-", validation_to_html(validation, calibration, all));
+  else write_file("-", to_text(validation, calibration, all, !options.no_ranges));
+  const sim::Errors errors = sim::errors_of(validation);
+  return errors.median <= most_median && errors.percentile90 <= most_percentile90 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("validate", "Run published measurements and compare: predicted, measured, error");
+  auto options = std::make_shared<Options>();
+  command->add_option("cases", options->paths, "files or folders of cases (default: those that come with the models)");
+  command->add_option("--format", options->format, "how to print")->check(CLI::IsMember({"text", "json", "html"}))->capture_default_str();
+  command->add_flag("--no-ranges", options->no_ranges, "leave out the ranges, which take most of the time");
+  command->footer(
+      "Example:\n"
+      "  gdr validate --format html > validation.html\n"
+      "\n"
+      "Exit codes: 0 the validation cases' |error| is at most 10 % in the median and\n"
+      "30 % at the 90th percentile, 1 it is not, 2 wrong input.");
+  command->callback([options, &context] { context.exit_code = run(*options, *context.models); });
+}
+
+}  // namespace gdr::cli

@@ -1,0 +1,80 @@
+# Three hosts that are kept: commands one after another, barriers, names, what stops and what does not.
+cat >three.json <<END2
+{"format": 1, "name": "three", "hosts": [
+  {"name": "h0", "server": "$source/topologies/servers/sandybridge-one-socket.json"},
+  {"name": "h1", "server": "$source/topologies/servers/sandybridge-one-socket.json"},
+  {"name": "h2", "server": "$source/topologies/servers/sandybridge-one-socket.json"}],
+ "fabric": {"model": "infiniband-fdr-edr", "switches": 1}}
+END2
+name=kept-$$
+at_end=("$gdr emulate down $name")
+kept 0 up $name three.json
+said "^gdr: $name is up"
+kept 2 up $name three.json
+said "$name is in use; gdr emulate down $name ends it"
+kept 0 list
+said "^$name [0-9]* 3 three three.json$"
+
+kept 5 in $name --on h1 'exit 5' -- true
+kept 2 in $name --on h7 true
+said 'no such host; hosts: h0, h1, h2'
+# All wait for the last one; the network outside the fabric knows the hosts by name.
+kept 0 in $name --on h2 'sleep 2; echo late >late; gdr-barrier go' -- sh -c 'gdr-barrier go; cat late; [ "$GDR_PEERS" ]; for peer in $GDR_PEERS; do grep -q "^${peer#*=} ${peer%%=*}$" /etc/hosts || exit 9; done'
+for host in h0 h1; do said "^$host| late$"; done
+# Three NICs are on one switch.
+kept 0 in $name --on h0 'ib_send_lat -d rxe0 -x 1 -n 10' --on h2 'sleep 3; ib_send_lat -d rxe0 -x 1 -n 10 $GDR_PEER_h0_NIC_0'
+# Who has ended will never come.
+kept 1 in $name --on h0 'gdr-barrier never' --on h1 'sleep 1' --on h2 true
+said '^h0| gdr-barrier: never: the command of h. has ended$'
+kept 2 in $name --on h0 'gdr-barrier alone; gdr-barrier ../x; [ $? = 2 ] && gdr-barrier' --on h1 'gdr-barrier alone; sleep 2'
+said 'a name has letters'
+
+# Ctrl-C stops the command with all of its processes, and nothing else.
+code=0
+timeout -s INT --preserve-status 3 "$gdr" emulate in $name --on h0 'echo begun; setsid sleep 77 & sleep 1000' >out 2>&1 || code=$?
+[ $code -eq 130 ] || fail "Ctrl-C: exit code $code, expected 130: $(cat out)"
+kept 1 in $name --on h0 'ps axo args | grep "[s]leep 1000"'
+# Two at once: one waits.
+"$gdr" emulate in $name -- sh -c 'sleep 2; echo first' >first 2>&1 &
+sleep 1
+kept 0 in $name --on h1 'echo second'
+said 'another command runs in these guests: waiting for its end'
+wait $!
+grep -q first first || fail "the first command said: $(cat first)"
+
+# A guest that dies takes the others along, and its last words are remembered.
+kept 125 in $name --on h1 'echo c >/proc/sysrq-trigger; sleep 100'
+said 'h1: the guest.s kernel gave up: Kernel panic'
+sleep 1
+kept 2 in $name -- true
+said "$name is not up any more: h1: the guest.s kernel gave up"
+kept 0 list
+[ ! -s out ] || fail "still in the list: $(cat out)"
+kept 0 down $name
+kept 0 down $name
+said "^gdr: $name is not up$"
+
+# Not up in time, and taken down on the way.
+kept 124 up $name "$small" --timeout 1s
+said '^gdr: h0: not up after 1s (--timeout): stopped$'
+"$gdr" emulate up $name "$small" >first 2>&1 &
+sleep 2
+kept 0 down $name
+wait $! && fail "up says that all is well: $(cat first)"
+grep -q "^gdr: $name was taken down before its guests were up$" first || fail "up said: $(cat first)"
+
+# An owner that is killed: its guests go with it, and the next command clears up.
+kept 0 up $name "$small"
+owner=$("$gdr" emulate list | sed -n "s/^$name \([0-9]*\) .*/\1/p")
+qemu=$(pgrep -P "$owner" -x qemu-system-x86)
+kill -KILL "$owner"
+sleep 1
+[ ! -d "/proc/$qemu" ] || grep -q Z "/proc/$qemu/stat" || fail "the QEMU of a killed owner is left"
+kept 2 in $name -- true
+said 'the process that kept its guests was killed'
+kept 0 up $name "$small"
+kept 0 up $name "$small" --replace
+said "^gdr: $name is down$"
+kept 0 down $name
+said "^gdr: $name is down$"
+no_run_left

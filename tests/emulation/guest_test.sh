@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# What guests show of their topology, and what GPUs refuse, one case a run: guest_test.sh GDR SOURCE CASE.
+set -uo pipefail
+gdr=$1 source=$2 case=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+# emulate ARGUMENT...: output in $work/out
+emulate() { "$gdr" emulate --timeout 280s "$@" >"$work/out" 2>&1 || fail "gdr emulate $*: $(tail -n 20 "$work/out")"; }
+
+# says LINE...: each is a line of h0's output, as an extended regular expression.
+says() {
+  for line; do grep -Eq "^h0\| $line\$" "$work/out" || fail "no line \"$line\" in: $(cat "$work/out")"; done
+}
+
+# Pairs and words of the verdict: "gpu0 nic1 PXB". GPUs that NVLink joins are told by that, not by their PCIe distance.
+expected_distances() {
+  "$gdr" check "$1" --format json | tr -d ' \n' | grep -Eo '"kind":"gpu-(nic|gpu)"[^}]*' |
+    sed -En 's/.*"from":"h0\/(gpu[0-9]*)","to":"h0\/([a-z]*[0-9]*)","distance":"([^"]*)".*/\1 \2 \3/p' | grep -Ev ' (NV|XGMI)[0-9]*$' | sort
+}
+
+# seen WORD WANTED: lines of the guest that begin with WORD, without it, for the pairs in WANTED.
+seen() { sed -n "s/^h0| $1 //p" "$work/out" | grep -F -f <(sed 's/ [^ ]*$/ /' <<<"$2") | sort; }
+
+# What hwloc can tell of these: where two devices meet.
+where_they_meet() { sed -Ee 's/(PIX|PXB)$/bridge/' -e 's/ PHB$/ host-bridge/' -e 's/(PHB\/NODE|NODE|SYS)$/above/'; }
+
+distances() {
+  local topology=$source/topologies/servers/$1.json wanted
+  cp "$source"/tests/emulation/{distances.sh,hwloc_distances.awk} .
+  cat >inside <<'END'
+sh distances.sh
+command -v lstopo-no-graphics >/dev/null || { echo "hwloc is skipped: hwloc-nox is not installed"; exit 0; }
+lstopo-no-graphics --whole-io --of xml >tree.xml
+{ for gpu in /sys/class/misc/gdr-gpu*; do echo "gpu${gpu##*gpu} $(basename "$(readlink -f "$gpu/device")")"; done; cat tree.xml; } |
+  awk -f hwloc_distances.awk
+END
+  emulate "$topology" -- sh inside
+  wanted=$(expected_distances "$topology")
+  [ -n "$wanted" ] || fail "gdr check gives no distances"
+  # A topology may leave open whether it is PHB or NODE.
+  diff <(sed 's,PHB/NODE,NODE,' <<<"$wanted") <(seen distance "$wanted") || fail "distances are not the topology's"
+  if grep 'hwloc is skipped' "$work/out"; then return; fi
+  diff <(where_they_meet <<<"$wanted") <(seen hwloc "$wanted") || fail "hwloc sees another tree"
+}
+
+case $case in
+  distances_*) distances "${case#distances_}" ;;
+  overlay)
+    # A switch whose ports redirect, a drive, ATS, and an AMD processor.
+    cat >inside <<'END'
+device=$(readlink -f /sys/class/misc/gdr-gpu0/device)
+port=$(dirname "$device")
+for file in vendor device class max_link_speed max_link_width current_link_speed current_link_width numa_node; do
+  echo "gpu0 $file $(cat "$device/$file")"
+done
+echo "port $(cat "$port/vendor") $(cat "$port/current_link_speed") $(cat "$port/current_link_width")"
+echo "bar $(sed -n 3p "$device/resource" | awk '{ print $1 }') $(sed -n 3p "$device/resource" | awk '{ print $2 }')"
+echo "nic0 $(cat /sys/class/infiniband/rxe0/device/vendor) $(cat /sys/class/infiniband/rxe0/device/class)"
+grep -m1 vendor_id /proc/cpuinfo; grep -m1 'cpu family' /proc/cpuinfo
+cat /proc/cmdline
+# TCG has no leaf for caches that are smaller than a socket, which the kernel finds odd with several NUMA nodes a socket.
+dmesg | grep -E 'WARNING|BUG' | grep -v topology_sane && echo "the kernel complains"
+command -v lspci >/dev/null || { echo "lspci is skipped: pciutils is not installed"; exit 0; }
+lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep -E 'ACSCap|ACSCtl'
+lspci -vvv -s "$(basename "$device")" | tr '\t' ' ' | grep -E 'LnkSta:|MaxReadReq|ATSCtl|Region 2'
+# What is written stays, as in a real register: redirection is switched off.
+setpci -s "$(basename "$port")" ECAP_ACS+6.w=0
+lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep ACSCtl
+END
+    emulate "$source/topologies/servers/dgx-a100.json" --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true -- sh inside
+    says 'gpu0 vendor 0x10de' 'gpu0 device 0x20b2' 'gpu0 class 0x030200' 'gpu0 max_link_speed 16.0 GT/s PCIe' \
+      'gpu0 max_link_width 16' 'gpu0 current_link_speed 16.0 GT/s PCIe' 'gpu0 current_link_width 16' 'gpu0 numa_node 3' \
+      'port 0x1000 16.0 GT/s PCIe 16' 'nic0 0x15b3 0x020700' 'vendor_id.*AuthenticAMD' 'cpu family.*23' '.*amd_iommu=on iommu=pt.*'
+    grep -q 'the kernel complains' "$work/out" && fail "$(cat "$work/out")"
+    read -r _ _ first last < <(grep '^h0| bar ' "$work/out")
+    [ $((last - first + 1)) -eq $((128 << 30)) ] || fail "the BAR is $((last - first + 1)) bytes"
+    if ! grep 'lspci is skipped' "$work/out"; then
+      says '.*ACSCtl:.*ReqRedir\+ CmpltRedir\+ UpstreamFwd\+.*' '.*ACSCtl:.*ReqRedir- CmpltRedir- UpstreamFwd-.*' \
+        '.*ACSCap:.*ReqRedir\+.*' '.*LnkSta:.*16GT/s.*Width x16.*' '.*MaxPayload 256 bytes, MaxReadReq 512 bytes' \
+        '.*ATSCtl:.*Enable\+.*' '.*Region 2: Memory.*size=128G.*'
+    fi
+    ;;
+  registration)
+    ${CC:-gcc} -Wall -Wextra -Werror "-I$source/emu/module" -o register "$source/tests/emulation/register.c" -libverbs ||
+      fail "register.c does not compile"
+    cat >inside <<'END'
+say() { echo "$1: $(./register $2 2>&1)"; }
+say near "rxe0 1048576 1"
+say far "rxe1 1048576 1"
+say window "rxe0 104857600 4"
+echo gpu0-nic0,after=2,above=4096 test >/dev/gdr-refusals
+say small "rxe0 4096 4"
+say after "rxe0 8192 4"
+cat /dev/gdr-refusals
+echo none >/dev/gdr-refusals
+say lifted "rxe0 8192 4"
+say far-still "rxe1 8192 1"
+modprobe -r nvidia_peermem
+say no-peermem "rxe0 8192 1"
+modprobe nvidia_peermem
+say peermem "rxe0 8192 1"
+printf 'bytes by CPU' | dd of=/dev/gdr-gpu0 bs=4096 seek=1 status=none
+dd if=/dev/gdr-gpu0 bs=1 skip=4096 count=12 status=none; echo
+END
+    emulate "$source/tests/emulation/one-gpu-two-nics.json" --refuse-registration 'h0/gpu0-nic0,above=200MiB' -- sh inside
+    # 224 MiB is the K40's BAR without what the driver keeps. errno 14: bad address, 95: not supported.
+    says 'near: rxe0 made 1 errno 0 dmabuf 95 regions 1 registered 1048576 window 234881024 left 233832448 then 234881024' \
+      'far: rxe1 made 0 errno 14 dmabuf 95 regions 0 .*' 'window: rxe0 made 2 errno 14 .* left 25165824 then 234881024' \
+      'small: rxe0 made 4 errno 0 .*' 'after: rxe0 made 2 errno 14 .* registered 131072 .*' 'lifted: rxe0 made 4 errno 0 .*' \
+      'gpu0-nic0,after=2,above=4096 test: 1 refused' 'gpu0-nic1,after=0,above=0 legacy-ioh: 1 refused' \
+      'far-still: rxe1 made 0 errno 14 .*' 'no-peermem: rxe0 made 0 errno 14 .*' 'peermem: rxe0 made 1 errno 0 .*' 'bytes by CPU'
+    for line in 'h0| gdr: gpu0 on nic1 refused: legacy-ioh' 'h0| gdr: gpu0 on nic0 refused: bar-window-used-up: .*' \
+      'h0| gdr: gpu0 on nic0 refused: test' 'h0| gdr: gpu0 on nic0 refused: peermem-missing'; do
+      grep -q "^$line\$" "$work/out" || fail "the host does not say \"$line\": $(cat "$work/out")"
+    done
+    ;;
+  peermem_absent)
+    ${CC:-gcc} -Wall -Wextra -Werror "-I$source/emu/module" -o register "$source/tests/emulation/register.c" -libverbs ||
+      fail "register.c does not compile"
+    emulate "$source/topologies/servers/sandybridge-one-socket.json" --set nvidia_peermem=false -- \
+      sh -c './register rxe0 4096 1; ls -d /sys/module/nvidia_peermem /sys/kernel/mm/memory_peers; true'
+    says 'rxe0 made 0 errno 14 .*'
+    grep -q '^h0| /sys/' "$work/out" && fail "there are signs of nvidia-peermem: $(cat "$work/out")"
+    ;;
+  *) fail "no case $case" ;;
+esac
+[ $failures -eq 0 ]
