@@ -97,8 +97,8 @@ void add_capture(CLI::App& app, Context& context) {
       "Example:\n"
       "  sudo gdr capture -o machine.capture.json && gdr doctor machine.capture.json\n"
       "\n"
-      "Names, serial numbers, MAC and IP addresses and GUIDs are replaced. Without root,\n"
-      "ACS bits and other capabilities stay unknown; the file says so.");
+      "Names, serial numbers, MAC and IP addresses and GUIDs are replaced.\n"
+      "Without root, ACS bits and other capabilities stay unknown; the file says so.");
   command->callback([output, root] {
     const observed::Capture capture = doctor::gather(*root, true);
     write_file(*output, json::dump(observed::to_json(capture)));
