@@ -205,6 +205,16 @@ TEST(LspciDetails, InAVirtualMachineBridgesAreMadeUp) {
   EXPECT_EQ(device(topology, "sw0").model, "virtual-bridge");
 }
 
+/// Found by fuzzing: what is imported must be a topology that loads.
+TEST(LspciDetails, ABarThatNoGpuHasIsPassedOver) {
+  const auto size = [](const std::string& text) {
+    return device(import_text("01:00.0 3D controller: NVIDIA Corporation Device 2330\n\tRegion 2: Memory at 3a0 (64-bit, prefetchable) [size=" + text + "]\n"), "gpu0").bar_size;
+  };
+  EXPECT_EQ(size("4T"), parse_bytes("4TiB"));
+  EXPECT_EQ(size("8T"), std::nullopt);
+  EXPECT_EQ(size("96G"), std::nullopt) << "no power of two";
+}
+
 TEST(LspciDetails, NamesAndPlaceOfEscapesDoNotMatter) {
   const Topology topology = import_text("$ sudo lspci -vvv\r\n\x1b[1m01:00.0\x1b[0m 3D controller: NVIDIA Corporation Device 2330\r\n");
   EXPECT_EQ(device(topology, "gpu0").model, "h100-sxm5");

@@ -142,6 +142,14 @@ TEST(TopoMatrix, NvlinksGoThroughSwitchesWhereAGpuHasNotEnoughForAll) {
   EXPECT_EQ(distance(switched, "gpu1", "gpu7"), "NV12");
 }
 
+/// Found by fuzzing: a listing with NICs alone and a table with GPUs, too, must not name devices twice.
+TEST(TopoMatrix, ATreeWithoutGpusKeepsItsNics) {
+  const Topology topology = import_text(std::string("01:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n\n") + table);
+  EXPECT_EQ(topology.hosts.at(0).devices.size(), 1U);
+  EXPECT_EQ(rules(topology).at(0), "matrix-not-matched");
+  EXPECT_EQ(read_topology(to_json(topology), "again", ""), topology);
+}
+
 TEST(TopoMatrix, ATreeAndATableThatDisagreeAreAFinding) {
   const std::string tree =
       "-[0000:00]-+-00.0  Intel Corporation Device 09a2\n"

@@ -61,8 +61,9 @@ void read_bars(const Function& function, Device& device, std::vector<Remark>& re
                        "64-bit prefetchable window that holds the BARs of all GPUs."});
     return;
   }
+  constexpr std::uint64_t most = std::uint64_t{1} << 42U;  // what a topology file takes
   for (const Bar& bar : function.bars)
-    if (bar.size && std::has_single_bit(bar.size->count) && bar.size->count >= 1U << 20U)
+    if (bar.size && std::has_single_bit(bar.size->count) && bar.size->count >= 1U << 20U && bar.size->count <= most)
       device.bar_size = std::max(device.bar_size.value_or(Bytes{}), *bar.size);
 }
 
