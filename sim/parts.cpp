@@ -37,7 +37,10 @@ const NvmeModel& Parts::nvme(VertexId id) const {
   return models_->nvme(model.empty() ? "gen4" : model);
 }
 const NicModel& Parts::nic(VertexId id) const { return models_->nic(model_or_generic(graph_->device_at(id)->model)); }
-const SwitchModel& Parts::pci_switch(VertexId id) const { return models_->pci_switch(model_or_generic(graph_->device_at(id)->model)); }
+const SwitchModel& Parts::pci_switch(VertexId id) const {
+  const Device* known = graph_->device_at(id);  // nullptr: a switch that only stated distances tell of
+  return models_->pci_switch(known != nullptr ? model_or_generic(known->model) : "generic");
+}
 
 const FabricModel& Parts::fabric() const {
   check(graph_->topology().fabric.has_value(), "a wire without a fabric");

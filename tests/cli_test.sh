@@ -45,7 +45,7 @@ code=0
 
 "$gdr" --version | grep -qE '^gdr [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
 "$gdr" --help | grep -q 'Examples:' || fail "--help has no examples"
-for command in "" show check predict explain validate import export emulate transfer; do
+for command in "" show check predict explain validate import export emulate transfer doctor capture nccl verify compare; do
   # shellcheck disable=SC2086  # nothing: the tool's own help
   wide=$("$gdr" $command --help | awk 'length > 80')
   [ -z "$wide" ] || fail "$command --help is wider than 80 columns: $wide"
@@ -65,6 +65,25 @@ grep -qF 'moved here: rdma 1310880B' "$work/out" || fail "transfer moved: $(cat 
 refused 'gdr: path "rdma": it is auto, gdr, staged or tcp' transfer --loopback --path rdma
 refused 'gdr: memory "gpu": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0' transfer --loopback --memory gpu --device double
 refused 'gdr: --device double is in this process alone: it takes --loopback' transfer --device double
+
+# What people hold goes straight in: a table pasted from a terminal, a log, a figure.
+printf '\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-7\t0\nNIC0\tPIX\t X \n' >"$work/matrix"
+"$gdr" check - <"$work/matrix" | grep -q 'gpu0  *PIX ?' || fail "check - of a table"
+"$gdr" import "$work/matrix" | grep -q '"distance": "PIX"' || fail "import of a table"
+printf 'GPU Direct RDMA Disabled for GPU c1000 / HCA 0 (distance 7 > 4)\n' | "$gdr" nccl --log - --version 2.18 | grep -q 'sockets (SYS)' || fail "nccl --log"
+code=0
+printf '[1] nvidia_peermem: Unknown symbol ib_register_peer_memory_client\n' | "$gdr" doctor - >"$work/out" || code=$?
+[ $code -eq 1 ] && grep -q 'error: peermem-symbol-mismatch' "$work/out" || fail "doctor -: exit code $code"
+code=0
+echo 'nothing of interest' | "$gdr" doctor - >/dev/null || code=$?
+[ $code -eq 0 ] || fail "doctor of nothing: exit code $code"
+refused 'gdr: standard input: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys' import - < <(echo hello)
+refused 'gdr: nccl: a topology is missing, or --log FILE' nccl
+printf 'RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 1048576 5000 197 197 0.02\n' >"$work/figure"
+"$gdr" verify "$source/topologies/servers/dgx-a100.json" --measured "$work/figure" | grep -q 'proves nothing' || fail "verify of host memory"
+"$gdr" compare "$source/topologies/servers/dgx-a100.json" --format html | grep -q '<th>dgx-a100</th>' || fail "compare --format html"
+mkdir -p "$work/machine/sys/bus/pci/devices"
+"$gdr" capture --root "$work/machine" -o "$work/capture.json" 2>/dev/null && grep -q '"captured"' "$work/capture.json" || fail "capture of a folder"
 
 published=$source/models/published/turin-direct.json
 "$gdr" validate "$published" --no-ranges >"$work/out" || fail "validate: $(tail -n 3 "$work/out")"

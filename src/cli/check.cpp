@@ -8,6 +8,7 @@
 
 #include "cli/check_text.hpp"
 #include "cli/commands.hpp"
+#include "cli/input.hpp"
 #include "common/file.hpp"
 #include "topology/topology_json.hpp"
 #include "verdict/verdict.hpp"
@@ -24,7 +25,7 @@ struct Options {
 
 int run(const Options& options, const ModelLibrary& models) {
   const std::vector<Setting> settings = parse_settings(options.settings);
-  const Topology topology = load_topology(options.topology, settings);
+  const Topology topology = load_input(options.topology, settings, &models);
   const Verdict verdict = judge(Graph(topology), models);
   write_file("-", options.format == "json" ? json::dump(to_json(verdict, topology.name)) : check_text(topology, verdict));
   return std::any_of(verdict.findings.begin(), verdict.findings.end(),
@@ -39,7 +40,7 @@ void add_check(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("check", "Say which pairs of a topology can do GPUDirect, which cannot, why, and what to do");
   auto options = std::make_shared<Options>();
-  command->add_option("topology", options->topology, "topology file")->required();
+  command->add_option("topology", options->topology, "topology file, or a listing that gdr import reads; - is standard input")->required();
   command
       ->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
       ->allow_extra_args(false);
@@ -47,6 +48,7 @@ void add_check(CLI::App& app, Context& context) {
   command->footer(
       "Example:\n"
       "  gdr check topologies/servers/dgx-a100.json --set acs=on\n"
+      "  nvidia-smi topo -m | gdr check -\n"
       "\n"
       "Exit codes: 0 nothing is known to fail, 1 a GPU's best NIC is blocked or slow,\n"
       "2 wrong input.");

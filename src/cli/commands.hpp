@@ -25,6 +25,11 @@ void add_explain(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
+void add_verify(CLI::App& app, Context& context);
+void add_compare(CLI::App& app, Context& context);
+void add_nccl(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_capture(CLI::App& app, Context& context);
 void add_emulate(CLI::App& app, Context& context);
 void add_transfer(CLI::App& app, Context& context);
 

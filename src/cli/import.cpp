@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "topology/import/machine.hpp"
 #include "topology/import/nccl_xml.hpp"
 #include "topology/topology_json.hpp"
 
@@ -15,27 +17,37 @@ namespace gdr::cli {
 namespace {
 
 struct Options {
-  std::string format;
   std::vector<std::string> files;
   std::string output = "-";
 };
 
+/// "nccl-xml" in front of the files names the kind; it is recognised without that, too.
 Topology read(const Options& options, const ModelLibrary* models) {
-  if (options.format == "nccl-xml") return import_nccl_xml(options.files, models);
-  throw InputError(fmt::format("import: unknown format \"{}\"; there is: nccl-xml", options.format));
+  std::vector<std::string> files = options.files;
+  std::error_code error;
+  const bool named = files.front() == "nccl-xml" && !std::filesystem::exists(files.front(), error);
+  if (!named) return import_machine(files, models);
+  files.erase(files.begin());
+  if (files.empty()) throw InputError("import: a file is missing after nccl-xml");
+  return import_nccl_xml(files, models);
 }
 
 }  // namespace
 
 void add_import(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("import", "Make a topology of files that other tools wrote");
+  CLI::App* command = app.add_subcommand("import", "Make a topology of what other tools wrote or of a machine itself");
   auto options = std::make_shared<Options>();
-  command->add_option("format", options->format, "nccl-xml: NCCL_TOPO_DUMP_FILE or NCCL_TOPO_FILE, of NCCL or RCCL")->required();
-  command->add_option("files", options->files, "one for each host; the same file twice makes two equal hosts")->required();
+  command
+      ->add_option("files", options->files,
+                   "output of lspci, nvidia-smi topo -m, lscpu..., XML of hwloc, a dump of rdma_topo, a capture, a folder or archive of "
+                   "/sys, / for this machine, - for standard input: all of one machine. Or NCCL's topology files (NCCL_TOPO_DUMP_FILE), "
+                   "one for each host. What each is, is seen from its content")
+      ->required();
   command->add_option("-o,--output", options->output, "topology file to write; - is standard output")->capture_default_str();
   command->footer(
-      "Example:\n"
-      "  gdr import nccl-xml system.xml system.xml -o two-hosts.json");
+      "Examples:\n"
+      "  gdr import lspci-tv.txt topo-m.txt lscpu.txt -o machine.json\n"
+      "  gdr import system.xml system.xml -o two-hosts.json");
   command->callback([options, &context] { write_file(options->output, json::dump(to_json(read(*options, context.models)))); });
 }
 

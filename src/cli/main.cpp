@@ -25,7 +25,8 @@ constexpr int exit_bug = 3;
 constexpr const char* examples =
     "Examples:\n"
     "  gdr show topologies/servers/dgx-a100.json\n"
-    "  gdr import nccl-xml system.xml system.xml -o two-hosts.json\n"
+    "  nvidia-smi topo -m | gdr check -\n"
+    "  gdr import system.xml system.xml -o two-hosts.json\n"
     "  gdr check two-hosts.json\n"
     "  gdr predict two-hosts.json --from h0/gpu0 --to h1/gpu0 --size 8B,1MiB\n"
     "  gdr emulate two-hosts.json -- ibv_devices\n"
@@ -65,6 +66,11 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_validate(app, context);
   gdr::cli::add_import(app, context);
   gdr::cli::add_export(app, context);
+  gdr::cli::add_verify(app, context);
+  gdr::cli::add_compare(app, context);
+  gdr::cli::add_nccl(app, context);
+  gdr::cli::add_doctor(app, context);
+  gdr::cli::add_capture(app, context);
   gdr::cli::add_emulate(app, context);
   gdr::cli::add_transfer(app, context);
 }

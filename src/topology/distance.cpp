@@ -9,14 +9,23 @@
 
 namespace gdr {
 
-std::string_view to_string(Distance distance) {
-  static constexpr std::array<std::string_view, 8> names{"X", "PIX", "PXB", "PHB", "PHB/NODE", "NODE", "SYS", "none"};
-  return names.at(static_cast<std::size_t>(distance));
+namespace {
+
+/// Functions of one device: the same address up to the dot.
+bool of_one_card(const Device& a, const Device& b) {
+  const auto dot = a.address.rfind('.');
+  return dot != std::string::npos && a.under == b.under && a.address.substr(0, dot) == b.address.substr(0, b.address.rfind('.'));
 }
+
+}  // namespace
 
 Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
   if (a == b) return Distance::self;
   if (a.host != b.host) return Distance::none;
+  if (const auto stated = graph.stated_distance(a, b)) return *stated;
+  const Host& host = graph.topology().hosts.at(a.host);
+  if (host.devices.at(a.device).place_known == false || host.devices.at(b.device).place_known == false) return Distance::unknown;
+  if (of_one_card(host.devices[a.device], host.devices[b.device])) return Distance::pix;
   const auto route = graph.local_route(graph.device(a), graph.device(b));
   check(route.has_value(), "two devices of a host that are not joined");
   int switches = 0;
@@ -32,7 +41,9 @@ Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
     }
     if (v.kind == VertexKind::socket) socket = true;
   }
-  if (graph.numa_of(a) != graph.numa_of(b)) return Distance::sys;
+  const auto numa_known = [&](DeviceId id) { return host.numa_nodes.at(graph.numa_of(id)).known.value_or(true); };
+  if (graph.numa_of(a) != graph.numa_of(b)) return numa_known(a) && numa_known(b) ? Distance::sys : Distance::node_or_sys;
+  if (socket && !numa_known(a)) return known ? Distance::node_or_sys : Distance::unknown;
   if (socket) return known ? Distance::node : Distance::phb_or_node;
   if (bridge) return Distance::phb;
   return switches > 1 ? Distance::pxb : Distance::pix;
@@ -79,10 +90,9 @@ std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId 
   if (graph.vertex(turn->from).kind != VertexKind::pci_switch) return route;
   const Hop& ingress = *(turn - 1);
   const Device* below = graph.device_at(ingress.from);
-  check(below != nullptr, "a switch port without a device");
   route.parts_at_switch = true;
   route.deciding_device = graph.vertex(ingress.from).index;
-  if (!below->acs) {
+  if (below == nullptr || !below->acs) {  // a switch that only stated distances tell of
     route.redirected = std::nullopt;
     return route;
   }

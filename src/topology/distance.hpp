@@ -7,15 +7,7 @@
 
 namespace gdr {
 
-/// How far two PCIe devices of one host are from each other, in nvidia-smi's words (`nvidia-smi topo -m`): PIX at most one switch,
-/// PXB several switches, PHB one host bridge, NODE two host bridges of one NUMA node, SYS two NUMA nodes.
-/// phb_or_node: the same NUMA node, and the topology does not say which host bridges.
-enum class Distance { self, pix, pxb, phb, phb_or_node, node, sys, none };
-
-/// "X", "PIX", "PXB", "PHB", "PHB/NODE", "NODE", "SYS", "none".
-std::string_view to_string(Distance distance);
-
-/// The distance over PCIe, whatever NVLinks there are. `none` between hosts.
+/// The distance over PCIe, whatever NVLinks there are: a stated one (Host::distances), else by the tree. `none` between hosts.
 Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b);
 
 /// NVLinks between two GPUs of a host: the links that join them directly, or what each has to a common NVSwitch. 0: none.

@@ -8,7 +8,9 @@
 #include <boost/graph/filtered_graph.hpp>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
+#include <tuple>
 
 #include "common/check.hpp"
 
@@ -51,6 +53,41 @@ VertexKind vertex_kind(DeviceKind kind) {
   return VertexKind::other;
 }
 
+/// Devices of a host in groups that share something: union by index.
+class Groups {
+ public:
+  explicit Groups(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
+  [[nodiscard]] std::size_t of(std::size_t i) const {
+    while (parent_[i] != i) i = parent_[i];
+    return i;
+  }
+  void join(std::size_t a, std::size_t b) {
+    const auto [low, high] = std::minmax({of(a), of(b)});
+    parent_[high] = low;
+  }
+
+ private:
+  std::vector<std::size_t> parent_;  // the lowest index of a group is its root
+};
+
+/// What devices without a known place share, by their stated distances: below one switch (PIX), several (PXB), one host bridge.
+struct SharedBridges {
+  Groups pix;
+  Groups pxb;
+  Groups phb;
+
+  explicit SharedBridges(const Host& host) : pix(host.devices.size()), pxb(host.devices.size()), phb(host.devices.size()) {
+    for (const StatedDistance& stated : host.distances) {
+      const std::size_t a = *device_index(host, stated.from);
+      const std::size_t b = *device_index(host, stated.to);
+      if (host.devices[a].place_known != false || host.devices[b].place_known != false) continue;
+      if (stated.distance <= Distance::pix) pix.join(a, b);
+      if (stated.distance <= Distance::pxb) pxb.join(a, b);
+      if (stated.distance <= Distance::phb) phb.join(a, b);
+    }
+  }
+};
+
 /// Functions of one device have the same address up to the dot.
 std::string slot_of(const Device& device) {
   const auto dot = device.address.rfind('.');
@@ -82,10 +119,36 @@ struct Graph::Impl {
   void add_host(const Topology& topology, std::size_t h);
   void add_devices(const Host& host, std::size_t h);
   void add_nvlinks(const Host& host, std::size_t h);
+  VertexId unknown_bridges(const SharedBridges& shared, std::size_t h, std::size_t i, VertexId socket);
   [[nodiscard]] std::optional<Route> search(VertexId from, VertexId to, unsigned kinds, bool data = false) const;
 
   std::set<VertexId> with_c2c;
+  std::vector<std::map<std::pair<std::size_t, std::size_t>, Distance>> stated;  // by host
+  std::map<std::tuple<std::size_t, int, std::size_t>, VertexId> unknown;        // host, level, group
 };
+
+/// What stands above device `i`, whose place is not known: the innermost of the bridges that it shares with others.
+VertexId Graph::Impl::unknown_bridges(const SharedBridges& shared, std::size_t h, std::size_t i, VertexId socket) {
+  const auto vertex = [&](int level, std::size_t group, VertexKind kind, VertexId above, HopKind hop) {
+    const auto [at, is_new] = unknown.try_emplace({h, level, group}, VertexId{0});
+    if (!is_new) return at->second;
+    at->second = add({kind, h, group, false});
+    connect(above, at->second, new_edge({hop, h, group}));
+    return at->second;
+  };
+  VertexId above = vertex(0, shared.phb.of(i), VertexKind::host_bridge, socket, HopKind::root_complex);
+  const std::size_t count = devices[h].size();
+  const auto members = [&](const Groups& groups) {
+    std::size_t found = 0;
+    for (std::size_t other = 0; other < count; ++other) found += groups.of(other) == groups.of(i) ? 1 : 0;
+    return found;
+  };
+  const std::size_t outer = members(shared.pxb);
+  const std::size_t inner = members(shared.pix);
+  if (outer > inner) above = vertex(1, shared.pxb.of(i), VertexKind::pci_switch, above, HopKind::pcie);
+  if (inner > 1) above = vertex(2, shared.pix.of(i), VertexKind::pci_switch, above, HopKind::pcie);
+  return above;
+}
 
 void Graph::Impl::add_host(const Topology& topology, std::size_t h) {
   const Host& host = topology.hosts[h];
@@ -111,6 +174,7 @@ void Graph::Impl::add_devices(const Host& host, std::size_t h) {
   for (std::size_t i = 0; i < host.devices.size(); ++i)
     host_devices.push_back(add({vertex_kind(host.devices[i].kind), h, i}));
   std::map<std::string, std::size_t> shared_links;
+  const SharedBridges shared_bridges(host);
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
     const Device& device = host.devices[i];
     const auto numa = numa_index(host, device.under);
@@ -126,6 +190,8 @@ void Graph::Impl::add_devices(const Host& host, std::size_t h) {
     if (numa && shared != shared_links.end()) {
       const auto sibling = *boost::out_edges(host_devices[edges[shared->second].index], graph).first;
       parent = boost::target(sibling, graph);
+    } else if (numa && device.place_known == false) {
+      parent = unknown_bridges(shared_bridges, h, i, socket_vertex());
     } else if (numa) {
       parent = add({VertexKind::host_bridge, h, i, false});
       connect(socket_vertex(), parent, new_edge({HopKind::root_complex, h, i}));
@@ -181,6 +247,11 @@ std::optional<Route> Graph::Impl::search(VertexId from, VertexId to, unsigned ki
 }
 
 Graph::Graph(const Topology& topology) : topology_(&topology), impl_(std::make_unique<Impl>()) {
+  for (const Host& host : topology.hosts) {
+    auto& stated = impl_->stated.emplace_back();
+    for (const StatedDistance& one : host.distances)
+      stated.emplace(std::minmax(*device_index(host, one.from), *device_index(host, one.to)), one.distance);
+  }
   for (std::size_t h = 0; h < topology.hosts.size(); ++h) impl_->add_host(topology, h);
   if (!topology.fabric) return;
   impl_->has_fabric = true;
@@ -213,8 +284,16 @@ std::string Graph::label(VertexId id) const {
   if (v.kind == VertexKind::socket) return host.name + "/" + host.sockets.at(v.index).name;
   if (v.kind == VertexKind::memory) return host.name + "/" + host.numa_nodes.at(v.index).name;
   if (v.kind == VertexKind::nvswitch && !v.known) return host.name + "/nvswitch";
+  if (v.kind == VertexKind::pci_switch && !v.known) return host.name + "/switch-of-" + host.devices.at(v.index).name;
   if (!v.known) return host.name + "/port-of-" + host.devices.at(v.index).name;
   return host.name + "/" + host.devices.at(v.index).name;
+}
+
+std::optional<Distance> Graph::stated_distance(DeviceId a, DeviceId b) const {
+  if (a.host != b.host) return std::nullopt;
+  const auto& stated = impl_->stated.at(a.host);
+  const auto found = stated.find(std::minmax(a.device, b.device));
+  return found != stated.end() ? std::optional(found->second) : std::nullopt;
 }
 
 std::size_t Graph::numa_of(DeviceId id) const {

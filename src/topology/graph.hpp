@@ -13,7 +13,8 @@ namespace gdr {
 enum class VertexKind { socket, memory, host_bridge, pci_switch, gpu, nic, nvme, nvswitch, other, fabric };
 
 /// A place in the graph. `index` counts sockets, NUMA nodes or devices of the host, by kind. A device right below a NUMA node
-/// gets a host bridge of its own, `known` false: which bridge it really is, the topology does not say.
+/// gets a host bridge of its own, `known` false: which bridge it really is, the topology does not say. Devices whose distances are
+/// stated share bridges and switches that are not known in the same way.
 struct Vertex {
   VertexKind kind = VertexKind::other;
   std::size_t host = 0;
@@ -68,6 +69,9 @@ class Graph {
   [[nodiscard]] std::string label(VertexId id) const;
   /// The device at a vertex, if it is one of the file.
   [[nodiscard]] const Device* device_at(VertexId id) const;
+
+  /// What Host::distances says of two devices of one host.
+  [[nodiscard]] std::optional<Distance> stated_distance(DeviceId a, DeviceId b) const;
 
   /// The NUMA node (index in its host) that a device hangs below.
   [[nodiscard]] std::size_t numa_of(DeviceId id) const;

@@ -11,6 +11,7 @@
 #include "common/json_reader.hpp"
 #include "topology/model_rules.hpp"
 #include "topology/settings.hpp"
+#include "topology/load_stated.hpp"
 #include "topology/topology_json.hpp"
 
 namespace gdr {
@@ -100,6 +101,7 @@ Device read_device(const Node& node) {
   if (modelled)
     if (const auto n = object.optional("model")) device.model = n->name();
   if (pcie) {
+    if (const auto n = object.optional("place_known")) device.place_known = n->boolean();
     if (const auto n = object.optional("link")) device.link = read_link(*n);
     if (const auto n = object.optional("link_capability")) device.link_capability = read_link(*n);
     if (const auto n = object.optional("acs")) device.acs = read_acs(*n);
@@ -242,6 +244,7 @@ Host read_host(const Node& node) {
     added.name = numa.required("name").name();
     const Node socket = numa.required("socket");
     added.socket = socket.name();
+    if (const auto n = numa.optional("known")) added.known = n->boolean();
     if (const auto n = numa.optional("nccl")) added.nccl = read_nccl(*n);
     numa.finish();
     names.add(added.name, item);
@@ -263,6 +266,11 @@ Host read_host(const Node& node) {
     for (const Node& item : links) host.nvlinks.push_back(read_nvlink(item));
     check_nvlinks(host, links);
   }
+  if (const auto n = object.optional("distances"))
+    for (const Node& item : n->array()) host.distances.push_back(read_stated_distance(item, host));
+  if (const auto n = object.optional("remarks"))
+    for (const Node& item : n->array()) host.remarks.push_back(read_remark(item));
+  check_stated(host, node);
   object.finish();
   return host;
 }

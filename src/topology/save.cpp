@@ -50,6 +50,7 @@ json::Value device_to_json(const Device& device) {
   members.put("kind", std::string(to_string(device.kind)));
   members.put("model", device.model);
   members.put("under", device.under);
+  members.put("place_known", device.place_known);
   members.put("link", device.link);
   members.put("link_capability", device.link_capability);
   if (device.acs) members.put("acs", to_json(*device.acs));
@@ -84,6 +85,32 @@ json::Value software_to_json(const Software& software) {
   return members.take();
 }
 
+json::Array distances_to_json(const Host& host) {
+  json::Array list;
+  for (const StatedDistance& stated : host.distances) {
+    Members item;
+    item.put("from", stated.from);
+    item.put("to", stated.to);
+    item.put("distance", std::string(to_string(stated.distance)));
+    list.push_back(item.take());
+  }
+  return list;
+}
+
+json::Array remarks_to_json(const Host& host) {
+  json::Array list;
+  for (const Remark& remark : host.remarks) {
+    Members item;
+    item.put("rule", remark.rule);
+    item.put("severity", std::string(to_string(remark.severity)));
+    item.put("where", remark.where);
+    item.put("message", remark.message);
+    item.put("remedy", remark.remedy);
+    list.push_back(item.take());
+  }
+  return list;
+}
+
 json::Value host_to_json(const Host& host) {
   Members members;
   members.put("name", host.name);
@@ -103,6 +130,7 @@ json::Value host_to_json(const Host& host) {
     Members item;
     item.put("name", numa.name);
     item.put("socket", numa.socket);
+    item.put("known", numa.known);
     item.put_nccl(numa.nccl);
     numa_nodes.push_back(item.take());
   }
@@ -121,6 +149,8 @@ json::Value host_to_json(const Host& host) {
     nvlinks.push_back(item.take());
   }
   if (!nvlinks.empty()) members.put("nvlinks", std::move(nvlinks));
+  if (!host.distances.empty()) members.put("distances", distances_to_json(host));
+  if (!host.remarks.empty()) members.put("remarks", remarks_to_json(host));
   return members.take();
 }
 

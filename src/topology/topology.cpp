@@ -23,6 +23,17 @@ std::string_view to_string(IommuMode mode) {
   return names.at(static_cast<std::size_t>(mode));
 }
 
+std::string_view to_string(Severity severity) {
+  static constexpr std::array<std::string_view, 3> names{"error", "warning", "note"};
+  return names.at(static_cast<std::size_t>(severity));
+}
+
+std::string_view to_string(Distance distance) {
+  static constexpr std::array<std::string_view, 10> names{"X",    "PIX",      "PXB", "PHB",     "PHB/NODE",
+                                                          "NODE", "NODE/SYS", "SYS", "unknown", "none"};
+  return names.at(static_cast<std::size_t>(distance));
+}
+
 std::string label(const Topology& topology, DeviceId id) {
   return topology.hosts.at(id.host).name + "/" + get(topology, id).name;
 }

@@ -31,12 +31,26 @@ std::string_view to_string(DeviceKind kind);
 enum class LinkLayer { infiniband, ethernet };
 std::string_view to_string(LinkLayer layer);
 
+/// error: something does not work. warning: it costs bandwidth or breaks ordering. note: everything else.
+enum class Severity { error, warning, note };
+/// "error", "warning", "note"
+std::string_view to_string(Severity severity);
+
+/// How far two PCIe devices of one host are from each other, in nvidia-smi's words (`nvidia-smi topo -m`): PIX at most one switch,
+/// PXB several switches, PHB one host bridge, NODE two host bridges of one NUMA node, SYS two NUMA nodes.
+/// phb_or_node: the same NUMA node, and the topology does not say which host bridges; node_or_sys: two host bridges, and it does
+/// not say of which NUMA nodes; unknown: it does not say how the devices are joined.
+enum class Distance { self, pix, pxb, phb, phb_or_node, node, node_or_sys, sys, unknown, none };
+/// "X", "PIX", "PXB", "PHB", "PHB/NODE", "NODE", "NODE/SYS", "SYS", "unknown", "none".
+std::string_view to_string(Distance distance);
+
 /// A device below a NUMA node, a host bridge or a switch of its host.
 struct Device {
   std::string name;   ///< unique in its host: gpu0, nic0, nvme0, sw0, hb0
   DeviceKind kind = DeviceKind::other;
   std::string model;  ///< file name in models/ of its kind; empty: generic
   std::string under;  ///< the device or NUMA node it hangs below
+  std::optional<bool> place_known;  ///< false: `under` is a NUMA node and what stands between is not known
 
   std::optional<PcieLink> link;             ///< what the link to the port above runs at (under load)
   std::optional<PcieLink> link_capability;  ///< what both of its ends can do, when that is known to be more
@@ -72,6 +86,7 @@ struct Socket {
 struct NumaNode {
   std::string name;    ///< numa0
   std::string socket;  ///< cpu0
+  std::optional<bool> known;  ///< false: it stands for nodes that are not known; devices below it may be on any
   std::vector<NcclElement> nccl;
   bool operator==(const NumaNode&) const = default;
 };
@@ -102,6 +117,24 @@ struct Software {
   bool operator==(const Software&) const = default;
 };
 
+/// A distance that a tool stated of two devices whose tree is not known: pix, pxb, phb, node or sys.
+struct StatedDistance {
+  std::string from;
+  std::string to;
+  Distance distance = Distance::unknown;
+  bool operator==(const StatedDistance&) const = default;
+};
+
+/// Something that an import saw and that no other field can say: sources that contradict each other, a BAR without an address.
+struct Remark {
+  std::string rule;  ///< as of a finding: "matrix-contradicts-numa"
+  Severity severity = Severity::note;
+  std::string where;    ///< a device or "host"
+  std::string message;  ///< one sentence
+  std::string remedy;   ///< one sentence
+  bool operator==(const Remark&) const = default;
+};
+
 struct Host {
   std::string name;  ///< h0
   std::optional<bool> virtual_machine;
@@ -111,6 +144,8 @@ struct Host {
   std::vector<NumaNode> numa_nodes;
   std::vector<Device> devices;
   std::vector<NvLink> nvlinks;
+  std::vector<StatedDistance> distances;
+  std::vector<Remark> remarks;
   bool operator==(const Host&) const = default;
 };
 

@@ -137,7 +137,8 @@ std::string ports_text(const FindingGroup& group, const std::string& host) {
   std::vector<std::string> parts;
   for (const Place& place : alike) {
     const std::vector<std::string>& below = devices[place];
-    std::string text = fmt::format("{}/{} {} port{} of {}", host, place.above, place.root ? "root" : "downstream",
+    std::string text = place.above.empty() ? fmt::format("port{} above {}", below.size() > 1 ? "s" : "", names_text(below, host + "/"))
+                                           : fmt::format("{}/{} {} port{} of {}", host, place.above, place.root ? "root" : "downstream",
                                    below.size() > 1 ? "s" : "", names_text(below, host + "/"));
     if (!place.bits.empty()) text += fmt::format(", bit{} {}", place.bits.find('+') != std::string::npos ? "s" : "", place.bits);
     parts.push_back(std::move(text));
@@ -153,6 +154,7 @@ Place device_place(const PairContext& pair, DeviceId device) {
 
 Place port_place(const PairContext& pair, DeviceId device, std::string bits) {
   const Device& below = pair.device(device);
+  if (below.place_known == false) return {Place::Kind::port, below.name, {}, false, std::move(bits)};
   const auto parent = device_index(pair.host(), below.under);
   const bool root = !parent || pair.host().devices[*parent].kind != DeviceKind::pci_switch;
   return {Place::Kind::port, below.name, below.under, root, std::move(bits)};

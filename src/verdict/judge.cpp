@@ -73,6 +73,11 @@ void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pai
         {group.rule, group.severity, index, where_text(group, judged, name), group.reason, group.remedy, group.pairs});
     for (std::size_t& pair : verdict.findings.back().pairs) pair += first;
   }
+  for (const Remark& remark : topology.hosts[index].remarks) {
+    std::string where = remark.where.empty() || remark.where == "host" ? name : name + "/" + remark.where;
+    for (auto at = where.find(", "); at != std::string::npos; at = where.find(", ", at + 2)) where.insert(at + 2, name + "/");
+    verdict.findings.push_back({remark.rule, remark.severity, index, where, remark.message, remark.remedy, {}});
+  }
 }
 
 }  // namespace

@@ -25,8 +25,10 @@ nccl::PathType type_by_tree(const Graph& graph, DeviceId a, DeviceId b) {
     case Distance::phb_or_node:
     case Distance::node:
       return nccl::PathType::phb;
+    case Distance::node_or_sys:
     case Distance::sys:
       return nccl::PathType::sys;
+    case Distance::unknown:
     case Distance::none:
       break;
   }
@@ -75,6 +77,8 @@ void NcclDistances::look(const ModelLibrary& models) {
 }
 
 nccl::PathType NcclDistances::type(DeviceId a, DeviceId b) const {
+  const bool nvlink = nvlink_count(graph_, a, b) > 0;
+  if (!nvlink && (graph_.stated_distance(a, b) || pcie_distance(graph_, a, b) == Distance::unknown)) return type_by_tree(graph_, a, b);
   for (const DevicePair& pair : {DevicePair(a.device, b.device), DevicePair(b.device, a.device)})
     if (const auto found = types_.find(pair); found != types_.end()) return found->second;
   return type_by_tree(graph_, a, b);
@@ -82,6 +86,7 @@ nccl::PathType NcclDistances::type(DeviceId a, DeviceId b) const {
 
 bool NcclDistances::level_too_low(DeviceId gpu, DeviceId nic) const {
   const auto found = too_low_.find({gpu.device, nic.device});
+  if (graph_.stated_distance(gpu, nic)) return type(gpu, nic) > level_;
   return found != too_low_.end() ? found->second : type(gpu, nic) > level_;
 }
 

@@ -12,6 +12,10 @@ namespace {
 PairRoute route_of(const PairContext& pair) {
   if (pair.kind == PairKind::gpu_gpu && pair.nvlinks > 0) return PairRoute::nvlink;
   if (pair.ways.request.empty()) return PairRoute::none;
+  if (const auto stated = pair.graph->stated_distance(pair.from, pair.to)) {
+    if (*stated <= Distance::pxb) return PairRoute::pci_switch;
+    return *stated == Distance::sys ? PairRoute::socket_link : PairRoute::host_bridge;
+  }
   if (pair.ways.parts_at_switch) return PairRoute::pci_switch;
   const bool sockets = std::any_of(pair.ways.request.begin(), pair.ways.request.end(),
                                    [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
@@ -21,6 +25,8 @@ PairRoute route_of(const PairContext& pair) {
 /// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at the CPU may meet elsewhere in
 /// truth.
 bool hidden(const PairContext& pair) {
+  if (pair.distance == Distance::unknown) return true;
+  if (pair.graph->stated_distance(pair.from, pair.to)) return false;
   const Device* turn = pair.ways.parts_at_switch ? pair.graph->device_at(pair.ways.turn) : nullptr;
   if (turn != nullptr) return is_virtual_switch(*pair.models, pair.host(), *turn);
   if (pair.host().virtual_machine.value_or(false)) return true;

@@ -25,7 +25,7 @@ struct PairContext {
   PeerWays ways;
   KernelP2pdma kernel = KernelP2pdma::unknown;
   const CpuModel* cpu = nullptr;  ///< nullptr: the file does not say which CPU it is
-  bool tree_hidden = false;       ///< a virtual machine or virtual bridges hide what the pair's way really is
+  bool tree_hidden = false;       ///< a virtual machine, virtual bridges or a cut source hide what the pair's way really is
   Bytes max_payload;              ///< MPS that both can use
   Bandwidth could_carry;          ///< what the slower device could carry in a slot that fits it, or the NIC's network ports
 

@@ -35,11 +35,6 @@ std::string_view to_string(KernelP2pdma answer);
 enum class PairAnswer { works, slow, blocked, unknown };
 std::string_view to_string(PairAnswer answer);
 
-/// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs bandwidth or breaks ordering on the
-/// best pair of a GPU. note: everything else.
-enum class Severity { error, warning, note };
-std::string_view to_string(Severity severity);
-
 /// Bandwidth with which the initiator (NIC, first GPU, drive) reads from and writes into the target GPU.
 struct PairBandwidth {
   std::optional<Bandwidth> read;
@@ -68,6 +63,8 @@ struct Pair {
 
 struct Finding {
   std::string rule;
+  /// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs bandwidth or breaks ordering on the
+  /// best pair of a GPU. note: everything else. Remarks of an import have a severity of their own.
   Severity severity = Severity::note;
   std::size_t host = 0;
   std::string where;    ///< "h0/sw0 downstream port of h0/gpu0, bit RR"

@@ -20,12 +20,13 @@ struct Crossing {
 };
 
 Crossing crossing_of(const PairContext& pair) {
-  if (pair.route == PairRoute::socket_link && pair.host().sockets_known == false)
+  if (pair.route == PairRoute::socket_link && pair.distance == Distance::sys && pair.host().sockets_known == false &&
+      !pair.graph->stated_distance(pair.from, pair.to))
     return {"sockets-unknown",
             "The devices hang below two NUMA nodes, and the file does not say whether these are of one socket; if not, peer traffic crosses a "
             "socket link",
             "See lscpu for the NUMA nodes of each socket, put them right in \"sockets\" and \"numa_nodes\" and leave out \"sockets_known\"."};
-  if (pair.route == PairRoute::socket_link) {
+  if (pair.route == PairRoute::socket_link && pair.distance != Distance::node_or_sys) {
     const std::string link =
         pair.cpu != nullptr && pair.cpu->socket_link_name ? pair.cpu->socket_link_name->value + " link" : "link";
     return {"crosses-sockets", fmt::format("Peer traffic crosses the {} between two sockets", link),
@@ -35,6 +36,10 @@ Crossing crossing_of(const PairContext& pair) {
   if (pair.distance == Distance::phb_or_node)
     return {"through-host-bridge",
             "Peer traffic goes through the CPU's root complex, by which host bridges the file does not say", remedy};
+  if (pair.distance == Distance::node_or_sys)
+    return {"numa-unknown",
+            "Peer traffic goes through the CPU from one host bridge to another, and the file does not say whether these are of one NUMA node",
+            "Import the output of lspci -vvv or nvidia-smi topo -m as well: both say the NUMA nodes."};
   if (pair.distance == Distance::phb)
     return {"through-host-bridge", "Peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
   return {"different-host-bridges", "Peer traffic goes through the CPU from one host bridge to another", remedy};
@@ -45,6 +50,7 @@ std::optional<bool> forwards(const PairContext& pair) {
   const std::string& reach = pair.cpu->p2p_forwarding.value;
   if (reach == "all") return true;
   if (reach == "none") return false;
+  if (pair.distance == Distance::node_or_sys) return std::nullopt;
   if (pair.route == PairRoute::socket_link) return false;
   if (reach == "socket" || pair.distance == Distance::phb) return true;
   return pair.distance == Distance::phb_or_node ? std::nullopt : std::optional(false);
@@ -87,6 +93,12 @@ void p2pdma_rule(const PairContext& pair, RuleNotes& notes) {
 
 void wiring_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.over_nvlink()) return;
+  if (pair.distance == Distance::unknown) {
+    notes.push_back({"place-unknown", Effect::unknown, pairs_place(),
+                     "What was imported does not show the bridges above these devices, so how they reach each other is not known.",
+                     "Import the output of lspci -tv or nvidia-smi topo -m of this machine together with it."});
+    return;
+  }
   if (pair.tree_hidden) {
     notes.push_back({"vm-hides-topology", Effect::unknown, host_place(),
                      "A virtual machine hides the real PCIe tree: devices that show no common switch may share one, so how they "
@@ -106,7 +118,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
       remedy =
           "Use a drive below the GPU's own switch; for others GPUDirect Storage may copy through host memory (gdscheck -p "
           "tells).";
-    const bool guess = crossing.rule == "sockets-unknown";
+    const bool guess = crossing.rule == "sockets-unknown" || crossing.rule == "numa-unknown";
     if (guess) remedy = crossing.remedy;
     notes.push_back({crossing.rule, !slow ? Effect::informs : guess ? Effect::unknown : Effect::slows, {}, reason + ".", std::move(remedy)});
   }

@@ -28,8 +28,4 @@ std::string_view to_string(PairAnswer answer) {
   return word(std::array<std::string_view, 4>{"works", "slow", "blocked", "unknown"}, answer);
 }
 
-std::string_view to_string(Severity severity) {
-  return word(std::array<std::string_view, 3>{"error", "warning", "note"}, severity);
-}
-
 }  // namespace gdr

@@ -78,6 +78,18 @@ TEST(NcclImport, TakesWhatTheFileSays) {
   EXPECT_EQ(host.nvlinks[0].count, 9);
 }
 
+TEST(NcclImport, DoesNotBelieveTheLinkOfAGpuInsideAProcessor) {
+  const auto link = [](const std::string& id) {
+    return import_text(in_cpu("<pci busid=\"000f:01:00.0\" class=\"0x030200\" vendor=\"0x10de\"\n device=\"" + id +
+                              "\" link_speed=\"2.5 GT/s\nPCIe\" link_width=\"1\"><gpu dev=\"0\" sm=\"121\" gdr=\"0\"/></pci>"))
+        .hosts.at(0)
+        .devices.at(0)
+        .link;
+  };
+  EXPECT_EQ(link("0x2e12"), std::nullopt);
+  EXPECT_EQ(link("0x2330"), (PcieLink{1, 1})) << "line breaks inside tags and values are read";
+}
+
 TEST(NcclImport, TellsAcceleratorsFromDisplays) {
   const auto kind = [](const std::string& attributes) {
     return import_text(in_cpu("<pci busid=\"0000:01:00.0\" " + attributes + "/>")).hosts.at(0).devices.at(0).kind;

@@ -38,7 +38,9 @@ const char* const base = R"({
         {"name": "nvswitch0", "kind": "nvswitch", "under": "sw0"},
         {"name": "other0", "kind": "other", "under": "sw0", "nccl": [{"tag": "pci", "attributes": {}}]}
       ],
-      "nvlinks": [{"from": "gpu0", "count": 1}]
+      "nvlinks": [{"from": "gpu0", "count": 1}],
+      "distances": [{"from": "gpu0", "to": "nic0", "distance": "PIX"}],
+      "remarks": [{"rule": "made-up", "severity": "note", "message": "a sentence"}]
     },
     {"name": "h1", "server": "small.json"}
   ],
@@ -73,6 +75,8 @@ std::vector<Type> types() {
           {"other", device(6)},
           {"nccl_element", {"hosts", first, "devices", std::size_t{6}, "nccl", first}},
           {"nvlink", {"hosts", first, "nvlinks", first}},
+          {"stated_distance", {"hosts", first, "distances", first}},
+          {"remark", {"hosts", first, "remarks", first}},
           {"fabric", {"fabric"}},
           {"staging", {"staging"}}};
 }

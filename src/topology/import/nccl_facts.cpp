@@ -151,6 +151,12 @@ bool is_virtual_bridge(const NcclElement& pci) {
   return false;
 }
 
+bool is_integrated_gpu(std::string_view pci_id) {
+  // GB10 and its siblings of the DGX Spark class.
+  static constexpr std::array<std::string_view, 3> ids{"10de:2e12", "10de:2e2a", "10de:2e3d"};
+  return std::find(ids.begin(), ids.end(), pci_id) != ids.end();
+}
+
 void read_facts(Device& device) {
   const NcclElement& own = device.nccl.front();
   device.kind = kind_of(device.nccl, device.kind == DeviceKind::pci_switch);
@@ -164,7 +170,7 @@ void read_facts(Device& device) {
     const std::string* speed = attribute(own, "link_speed");
     const std::string* width = attribute(own, "link_width");
     device.link.reset();
-    if (speed != nullptr && width != nullptr && !is_virtual_bridge(own)) device.link = parse_link(*speed, *width);
+    if (speed != nullptr && width != nullptr && !is_virtual_bridge(own) && !is_integrated_gpu(device.pci_id)) device.link = parse_link(*speed, *width);
   }
   if (device.kind == DeviceKind::nic) read_nic(device);
   if (device.kind == DeviceKind::gpu) {

@@ -19,6 +19,9 @@ std::vector<NvLink> read_nvlinks(const Host& host);
 /// A bridge that QEMU or a hypervisor made up, and whose link attributes therefore say nothing.
 bool is_virtual_bridge(const NcclElement& pci);
 
+/// A GPU inside a processor, by its id: the link that it reports is made up.
+bool is_integrated_gpu(std::string_view pci_id);
+
 /// "16.0 GT/s PCIe" and "16" as gen4x16; nullopt when either says nothing.
 std::optional<PcieLink> parse_link(std::string_view speed, std::string_view width);
 /// The speed as the kernel writes it: "16.0 GT/s PCIe".

@@ -58,6 +58,20 @@ std::string Identifier::device_model(const Device& device) const {
   return gpu != nullptr ? look_up(amd_gpus_, gfx_name(*gpu)) : std::string();
 }
 
+std::optional<DeviceKind> Identifier::kind_of(const std::string& pci_id) const {
+  std::optional<DeviceKind> kind;
+  for (const DeviceKind one : {DeviceKind::gpu, DeviceKind::nic, DeviceKind::nvme, DeviceKind::pci_switch}) {
+    if (pci_id.empty() || !devices_.contains({one, pci_id})) continue;
+    if (kind) return std::nullopt;
+    kind = one;
+  }
+  return kind;
+}
+
+std::string Identifier::cpu_model(const std::string& vendor, int family, int model) const {
+  return look_up(cpus_, std::tuple(vendor, family, model));
+}
+
 std::string Identifier::cpu_model(const NcclElement& cpu) const {
   const std::string* vendor = attribute(cpu, "vendor");
   const auto family = integer_attribute(cpu, "familyid");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -20,6 +21,10 @@ class Identifier {
   [[nodiscard]] std::string device_model(const Device& device) const;
   /// Name of the model of a NUMA node's <cpu>; empty when not known.
   [[nodiscard]] std::string cpu_model(const NcclElement& cpu) const;
+  /// By vendor ("GenuineIntel"), family and model as /proc/cpuinfo has them.
+  [[nodiscard]] std::string cpu_model(const std::string& vendor, int family, int model) const;
+  /// The kind of device whose models claim this id; nullopt: none, or several kinds.
+  [[nodiscard]] std::optional<DeviceKind> kind_of(const std::string& pci_id) const;
 
  private:
   std::map<std::pair<DeviceKind, std::string>, std::string> devices_;

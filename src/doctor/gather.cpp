@@ -1,0 +1,79 @@
+#include "doctor/gather.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "topology/import/text.hpp"
+
+namespace gdr::doctor {
+namespace {
+
+/// What a command prints, at most 4 MiB; empty when it is not there or fails. Only fixed command lines come here.
+std::string output_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"), &pclose);
+  std::string text;
+  std::array<char, 4096> block{};
+  for (std::size_t count = 0; pipe && text.size() < (4U << 20U) && (count = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;)
+    text.append(block.data(), count);
+  return text;
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == std::string::npos && name.front() != '-';
+}
+
+void commands(observed::Capture& capture) {
+  const auto run = [&](const std::string& command) {
+    if (std::string text = output_of(command); !text.empty()) capture.commands[command] = std::move(text);
+  };
+  for (const char* command : {"nvidia-smi topo -m", "nvidia-smi -L", "nvidia-smi", "rdma link", "rdma system", "show_gids", "ibdev2netdev", "ofed_info -s", "modinfo rdma_rxe", "lsmod",
+                              "dmesg"})
+    run(std::string("timeout 20 ") + command);
+  // The names of interfaces come from the machine: only plain ones go into a command line.
+  for (const std::string& device : capture.files.list("sys/class/infiniband"))
+    for (const std::string& network : capture.files.list("sys/class/infiniband/" + device + "/device/net"))
+      if (is_plain_name(network))
+        for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "}) run(std::string("timeout 20 ") + command + network);
+  std::map<std::string, std::string> named;
+  for (auto& [command, text] : capture.commands) named[command.substr(command.find(' ', 8) + 1)] = std::move(text);
+  capture.commands = std::move(named);
+  if (const auto dmesg = capture.commands.find("dmesg"); dmesg != capture.commands.end()) {
+    // Of the kernel's log only what the rules look for: the rest tells too much of a machine.
+    std::string kept;
+    for (const std::string_view line : text::lines(dmesg->second))
+      for (const std::string_view word : {"ib_register_peer_memory_client", "IO_PAGE_FAULT", "DMAR", "AMD-Vi", "nvidia_peermem", "rdma_rxe", "iommu: Default domain"})
+        if (line.find(word) != std::string_view::npos) {
+          kept.append(line).append("\n");
+          break;
+        }
+    dmesg->second = kept;
+  }
+}
+
+}  // namespace
+
+observed::Capture gather(const std::string& root, bool anonymous) {
+  observed::Capture capture;
+  capture.root = geteuid() == 0;
+  capture.files = observed::CapturedFiles::of_folder(root);
+  if (root == "/") commands(capture);
+  bool hidden = false;
+  for (const auto& [path, content] : capture.files.files()) hidden = hidden || (path.ends_with("/config") && content.size() <= 64);
+  if (hidden) capture.missing["ACS, ATS, payload and read request sizes"] = "configuration space beyond 64 bytes needs root";
+  if (root == "/" && !capture.root && !capture.commands.contains("dmesg")) capture.missing["dmesg"] = "needs root here";
+  for (const char* command : {"nvidia-smi", "rdma link"})
+    if (root == "/" && !capture.commands.contains(command)) capture.missing[command] = "not installed, or it fails";
+  if (anonymous) {
+    std::array<char, 256> name{};
+    if (root == "/") (void)gethostname(name.data(), name.size() - 1);
+    make_anonymous(capture, name.data());
+  }
+  return capture;
+}
+
+}  // namespace gdr::doctor

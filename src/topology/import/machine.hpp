@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/json.hpp"
+#include "topology/import/nccl_xml.hpp"
+#include "topology/import/observed.hpp"
+#include "topology/topology.hpp"
+
+namespace gdr {
+
+class ModelLibrary;
+
+/// What a text looks like, by its content.
+enum class InputKind {
+  topology,  ///< a topology file of this project
+  capture,   ///< what `gdr capture` wrote
+  nccl_xml,
+  hwloc,
+  rdma_topo,
+  archive,  ///< a tar archive, compressed or not
+  text,     ///< what tools printed: lspci, nvidia-smi topo -m, lscpu...
+};
+
+/// Throws InputError for XML of another kind, for JSON of another kind and for an empty text, saying what it is.
+InputKind recognise(const NamedText& input);
+
+/// Listings of one machine as one host, or NCCL's files as one host each. Kinds are recognised by content. Several listings are
+/// merged; where they contradict each other a remark says so. `models` gives devices their models by PCI ids (nullptr: none).
+/// Throws InputError naming the input: nothing in it that tells of a machine, or kinds that do not go together.
+Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models = nullptr);
+/// The same with files, folders that hold a copy of /sys, "/" for this machine and "-" for standard input.
+Topology import_machine(const std::vector<std::string>& paths, const ModelLibrary* models = nullptr);
+
+/// What the inputs say, before it becomes a topology; no NCCL files and no topologies among them.
+observed::Machine read_machine(const std::vector<NamedText>& inputs);
+
+/// A file; for "-" standard input, at most 64 MiB.
+NamedText read_input(const std::string& path);
+
+}  // namespace gdr

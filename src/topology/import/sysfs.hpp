@@ -1,0 +1,11 @@
+#pragma once
+
+#include "topology/import/captured_files.hpp"
+#include "topology/import/observed.hpp"
+
+namespace gdr::observed {
+
+/// What /sys and /proc say of a machine's PCI tree, NUMA nodes, processor, RDMA devices and software.
+Machine read_sysfs(const CapturedFiles& files);
+
+}  // namespace gdr::observed

@@ -1,0 +1,11 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/import_fuzz.hpp"
+
+/// Output of lspci and facts of the host.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  import_or_refuse(text, "fuzz");
+  return 0;
+}

@@ -1,0 +1,123 @@
+// What tools print, and which path it fits.
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+#include "measured/fit.hpp"
+#include "tests/sim/support.hpp"
+#include "tests/unit/shared.hpp"
+#include "topology/import/machine.hpp"
+#include "topology/topology_json.hpp"
+
+namespace gdr {
+namespace {
+
+const std::string project = GDR_PROJECT_DIR;
+
+const ModelLibrary& library() {
+  static const ModelLibrary models(project + "/models");
+  return models;
+}
+
+using measured::Figure;
+using measured::read_figures;
+
+TEST(Measured, ReadsPerftest) {
+  const auto figures = read_figures(
+      " initializing CUDA\n                    RDMA_Read BW Test\n Number of qps   : 4\n"
+      " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+      " 65536      5000             11700.10            11444.09\t\t   0.18\n",
+      "t");
+  ASSERT_EQ(figures.size(), 1U);
+  EXPECT_EQ(figures[0].tool, "ib_read_bw");
+  EXPECT_EQ(figures[0].operation, Operation::read);
+  EXPECT_EQ(figures[0].queue_pairs, 4);
+  EXPECT_EQ(figures[0].gpu_memory, true);
+  EXPECT_NEAR(figures[0].bandwidth->gigabytes_per_second(), 12.0, 0.001) << "perftest's MB are binary";
+  const auto gigabits = read_figures("RDMA_Write Bidirectional BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 1048576 1000 390.00 380.0 0.04\n", "t");
+  EXPECT_NEAR(gigabits.at(0).bandwidth->gigabytes_per_second(), 47.5, 0.001);
+  EXPECT_TRUE(gigabits[0].bidirectional);
+  EXPECT_EQ(gigabits[0].gpu_memory, false) << "without --use_cuda it is host memory";
+  const auto latency = read_figures("RDMA_Write Latency Test\n #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]\n 8       1000          1.50           5.83         1.55     \t       1.56\n", "t");
+  EXPECT_NEAR(latency.at(0).latency->us(), 1.55, 1e-9);
+}
+
+TEST(Measured, ReadsTheOtherTools) {
+  const auto osu = read_figures("# OSU MPI-CUDA Bi-Directional Bandwidth Test v5.9\n# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n# Size      Bandwidth (MB/s)\n4194304     23500.25\n", "t");
+  EXPECT_NEAR(osu.at(0).bandwidth->gigabytes_per_second(), 23.50025, 1e-6);
+  EXPECT_TRUE(osu[0].bidirectional);
+  EXPECT_EQ(osu[0].gpu_memory, true);
+  const auto nccl = read_figures(
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+      "   134217728      33554432     float     sum      -1   5500.1   24.40   24.41      0   5499.0   24.41   24.41      0\n# Avg bus bandwidth    : 24.4\n",
+      "t");
+  ASSERT_EQ(nccl.size(), 1U);
+  EXPECT_NEAR(nccl[0].bandwidth->gigabytes_per_second(), 48.82, 1e-6) << "both directions";
+  const auto bandwidth = read_figures("Running device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n           0         1\n 0       N/A    276.07\n 1    276.36       N/A\n", "t");
+  ASSERT_EQ(bandwidth.size(), 2U);
+  EXPECT_EQ(bandwidth[0].gpus, std::pair(1, 0)) << "the row reads from the column";
+  const auto storage = read_figures("IoType: READ XferType: GPUD Threads: 1 DataSetSize: 5/5(KiB) IOSize: 1024(KiB) Throughput: 2.000000 GiB/sec, Avg_Latency: 1.0 usecs\n", "t");
+  EXPECT_NEAR(storage.at(0).bandwidth->gigabytes_per_second(), 2.147483648, 1e-9);
+  EXPECT_EQ(storage[0].size, parse_bytes("1MiB"));
+  EXPECT_THROW(read_figures("nothing\n1 2 3 4\n", "t"), InputError);
+  EXPECT_THROW(read_figures("RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec]\n 64 1 nan -5\n", "t"), InputError);
+}
+
+std::string perftest(double gigabits) {
+  return "initializing CUDA\nRDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 4194304 5000 " + std::to_string(gigabits) + " " + std::to_string(gigabits) + " 0.01\n";
+}
+
+measured::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) {
+  const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", settings);
+  return measured::fit(sim::simulator(), topology, library(), read_figures(perftest(gigabytes * 8), "t"), {}).at(0);
+}
+
+/// The simulator's own predictions are measured back: each is told as what it came from.
+TEST(Verify, TellsThePathThatAFigureCameFrom) {
+  const auto as_is = fit_one(24.8);
+  EXPECT_EQ(as_is.candidates.at(0).path, "gdr");
+  EXPECT_EQ(as_is.candidates.at(0).condition, "");
+  EXPECT_NE(as_is.sureness, measured::Sureness::none);
+  const auto staged = fit_one(20.3);
+  EXPECT_EQ(staged.candidates.at(0).path, "staged");
+  EXPECT_EQ(staged.candidates.at(0).condition, "");
+  EXPECT_NE(staged.next.find("gdr doctor"), std::string::npos);
+  const auto half_rate = fit_one(12.41);
+  EXPECT_NE(half_rate.candidates.at(0).condition.find("half of their rate"), std::string::npos) << half_rate.verdict;
+  const auto idle = fit_one(3.3);
+  EXPECT_NE(idle.candidates.at(0).condition.find("idle link"), std::string::npos) << idle.verdict;
+  const auto nothing = fit_one(0.05);
+  EXPECT_EQ(nothing.sureness, measured::Sureness::none);
+  EXPECT_NE(nothing.verdict.find("Fits no path"), std::string::npos);
+}
+
+TEST(Verify, HostMemoryProvesNothingAboutGpus) {
+  std::string text = perftest(196);
+  text.erase(0, text.find('\n') + 1);
+  const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", {});
+  const auto fit = measured::fit(sim::simulator(), topology, library(), read_figures(text, "t"), {}).at(0);
+  EXPECT_EQ(fit.candidates.at(0).path, "rdma");
+  EXPECT_NE(fit.next.find("proves nothing about GPUDirect RDMA"), std::string::npos);
+}
+
+/// The published host: its listings give the topology, its own measurements lie beside the predictions.
+TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
+  if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;
+  const std::string folder = *test::shared_dir() + "/corpus/hosts/puget-wrx90/";
+  const Topology topology = import_machine({folder + "lspci-tv.txt", folder + "lspci-vvv.txt", folder + "lscpu.txt", folder + "nvidia-smi-topo-m.txt"}, &library());
+  const NamedText text = read_input(folder + "measurements.txt");
+  std::size_t p2p = 0;
+  for (const auto& fit : measured::fit(sim::simulator(), topology, library(), read_figures(text.text, text.name), {})) {
+    if (fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
+    ++p2p;
+    ASSERT_FALSE(fit.candidates.empty());
+    std::printf("%s to %s%s  measured %.2f GB/s  predicted %.2f  deviation %+.1f %%\n", fit.from.c_str(), fit.to.c_str(), fit.figure.bidirectional ? " both ways" : "", fit.figure.bandwidth->gigabytes_per_second(),
+                fit.candidates[0].predicted * 1e-9, fit.candidates[0].deviation * 100);
+    EXPECT_EQ(fit.candidates[0].path, "p2p");
+    EXPECT_EQ(fit.candidates[0].condition, "");
+    EXPECT_NEAR(fit.candidates[0].deviation, 0, 0.1);
+  }
+  EXPECT_EQ(p2p, 4U);
+}
+
+}  // namespace
+}  // namespace gdr
