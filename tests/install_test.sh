@@ -27,6 +27,11 @@ for path in gdr staged; do
 done
 "$consumer" "$source/topologies/clusters/two-dgx-a100.json" h0/gpu0 h1/gpu0 >"$work/a100" || fail "the consumer fails on two-dgx-a100"
 
+# The transport needs no data: both ends of examples/consumer/transfer.cpp are in one process.
+transferred=$("$work/consumer/transfer" 2>"$work/transfer.log") || fail "the transfer fails: $(cat "$work/transfer.log")"
+[ "$transferred" = "1MiB of 'x' arrived, immediate 7" ] || fail "the transfer said: $transferred"
+[ "$(grep -c 'GPU Direct RDMA Enabled for GPU fake0 / HCA nic[01] (distance 1 <= 2), path gdr: dma-buf' "$work/transfer.log")" = 2 ] || fail "the transfer logged: $(cat "$work/transfer.log")"
+
 # Without that data it fails, since the installed libraries do not look into the source tree; GDR_DATA_DIR helps.
 mv "$work/moved/share/gdr" "$work/data"
 if said=$("$consumer" 2>&1); then fail "without its data the consumer went on: $said"; fi

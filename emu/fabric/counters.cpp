@@ -36,6 +36,16 @@ json::Value to_json(const RoceFlow& flow) {
   return object;
 }
 
+json::Value to_json(const TcpFlow& flow) {
+  return json::Object{{"from", to_string(flow.key.source)},
+                      {"to", to_string(flow.key.destination)},
+                      {"from_port", std::int64_t{flow.key.source_port}},
+                      {"to_port", std::int64_t{flow.key.destination_port}},
+                      {"segments", flow.segments},
+                      {"payload", flow.payload.count},
+                      {"repeated_payload", flow.repeated_payload.count}};
+}
+
 }  // namespace
 
 json::Value to_json(const FabricCounters& counters) {
@@ -43,6 +53,8 @@ json::Value to_json(const FabricCounters& counters) {
   for (const PortCounters& port : counters.ports) {
     json::Array roce;
     for (const RoceFlow& flow : port.roce) roce.push_back(to_json(flow));
+    json::Array tcp;
+    for (const TcpFlow& flow : port.tcp) tcp.push_back(to_json(flow));
     ports.emplace_back(json::Object{{"name", port.name},
                                     {"connected", port.connected},
                                     {"connections", port.connections},
@@ -51,7 +63,9 @@ json::Value to_json(const FabricCounters& counters) {
                                     {"tx", to_json(port.tx)},
                                     {"rx", to_json(port.rx)},
                                     {"roce", std::move(roce)},
-                                    {"roce_left_out", port.roce_left_out}});
+                                    {"roce_left_out", port.roce_left_out},
+                                    {"tcp", std::move(tcp)},
+                                    {"tcp_left_out", port.tcp_left_out}});
   }
   json::Object object{{"ports", std::move(ports)}};
   if (!counters.pcap_error.empty()) object.emplace_back("pcap_error", counters.pcap_error);

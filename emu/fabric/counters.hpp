@@ -7,6 +7,7 @@
 #include "common/json.hpp"
 #include "common/units.hpp"
 #include "emu/fabric/roce.hpp"
+#include "emu/fabric/tcp.hpp"
 
 namespace gdr::fabric {
 
@@ -55,6 +56,8 @@ struct PortCounters {
   DirectionCounters rx;
   std::vector<RoceFlow> roce;  ///< what the NIC sent, before any fault
   std::uint64_t roce_left_out = 0;
+  std::vector<TcpFlow> tcp;  ///< the same
+  std::uint64_t tcp_left_out = 0;
   bool operator==(const PortCounters&) const = default;
 };
 

@@ -10,7 +10,7 @@ namespace gdr::fabric {
 SwitchCore::SwitchCore(const FabricOptions& options) {
   for (const PortOptions& port : options.ports)
     ports_.push_back(
-        {port.name, Link(port.name + ".tx", port.tx, options.seed), Link(port.name + ".rx", port.rx, options.seed), {}, false});
+        {port.name, Link(port.name + ".tx", port.tx, options.seed), Link(port.name + ".rx", port.rx, options.seed), {}, {}, false});
   if (options.armed) armed_at_ = Duration{0};
 }
 
@@ -51,6 +51,7 @@ void SwitchCore::receive(std::size_t port, const Parcel& parcel, Duration now) {
     return;
   }
   from.roce.count(*parcel.frame);
+  from.tcp.count(*parcel.frame);
   through(port, false, parcel, now);
 }
 
@@ -114,6 +115,8 @@ PortCounters SwitchCore::counters(std::size_t port) const {
   counters.rx = of.rx.counters();
   counters.roce = of.roce.flows();
   counters.roce_left_out = of.roce.left_out();
+  counters.tcp = of.tcp.flows();
+  counters.tcp_left_out = of.tcp.left_out();
   return counters;
 }
 

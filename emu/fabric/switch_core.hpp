@@ -58,6 +58,7 @@ class SwitchCore {
     Link tx;
     Link rx;
     RoceCounter roce;
+    TcpCounter tcp;
     bool connected = false;
   };
   struct Event {

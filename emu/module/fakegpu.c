@@ -302,6 +302,8 @@ static struct pci_driver gpu_driver = {
 	.id_table = gpu_ids,
 	.probe = gpu_probe,
 	.remove = gpu_remove,
+	/* No GPU goes away while its memory is in use: only the module can be unloaded, and not then. */
+	.driver.suppress_bind_attrs = true,
 };
 
 static int take_line(const char *line)

@@ -31,5 +31,6 @@ void add_nccl(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_capture(CLI::App& app, Context& context);
 void add_emulate(CLI::App& app, Context& context);
+void add_transfer(CLI::App& app, Context& context);
 
 }  // namespace gdr::cli

@@ -72,6 +72,7 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
   gdr::cli::add_doctor(app, context);
   gdr::cli::add_capture(app, context);
   gdr::cli::add_emulate(app, context);
+  gdr::cli::add_transfer(app, context);
 }
 
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {

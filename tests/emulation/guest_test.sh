@@ -28,8 +28,14 @@ seen() { sed -n "s/^h0| $1 //p" "$work/out" | grep -F -f <(sed 's/ [^ ]*$/ /' <<
 # What hwloc can tell of these: where two devices meet.
 where_they_meet() { sed -Ee 's/(PIX|PXB)$/bridge/' -e 's/ PHB$/ host-bridge/' -e 's/(PHB\/NODE|NODE|SYS)$/above/'; }
 
+compile() {
+  ${CC:-gcc} -Wall -Wextra -Werror "-I$source/emu/module" -o "$1" "$source/tests/emulation/$1.c" -libverbs -ldl || fail "$1.c does not compile"
+}
+
+# distances SERVER [OPTION...]: with a script "more" that the guest runs, too
 distances() {
   local topology=$source/topologies/servers/$1.json wanted
+  shift
   cp "$source"/tests/emulation/{distances.sh,hwloc_distances.awk} .
   cat >inside <<'END'
 sh distances.sh
@@ -38,7 +44,7 @@ lstopo-no-graphics --whole-io --of xml >tree.xml
 { for gpu in /sys/class/misc/gdr-gpu*; do echo "gpu${gpu##*gpu} $(basename "$(readlink -f "$gpu/device")")"; done; cat tree.xml; } |
   awk -f hwloc_distances.awk
 END
-  emulate "$topology" -- sh inside
+  emulate "$topology" "$@" -- sh -c '[ ! -e more ] || sh more; sh inside'
   wanted=$(expected_distances "$topology")
   [ -n "$wanted" ] || fail "gdr check gives no distances"
   # A topology may leave open whether it is PHB or NODE.
@@ -49,9 +55,9 @@ END
 
 case $case in
   distances_*) distances "${case#distances_}" ;;
-  overlay)
+  dgx-a100)
     # A switch whose ports redirect, a drive, ATS, and an AMD processor.
-    cat >inside <<'END'
+    cat >more <<'END'
 device=$(readlink -f /sys/class/misc/gdr-gpu0/device)
 port=$(dirname "$device")
 for file in vendor device class max_link_speed max_link_width current_link_speed current_link_width numa_node; do
@@ -64,14 +70,14 @@ grep -m1 vendor_id /proc/cpuinfo; grep -m1 'cpu family' /proc/cpuinfo
 cat /proc/cmdline
 # TCG has no leaf for caches that are smaller than a socket, which the kernel finds odd with several NUMA nodes a socket.
 dmesg | grep -E 'WARNING|BUG' | grep -v topology_sane && echo "the kernel complains"
-command -v lspci >/dev/null || { echo "lspci is skipped: pciutils is not installed"; exit 0; }
+command -v lspci >/dev/null || { echo "lspci is skipped: pciutils is not installed"; exit; }
 lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep -E 'ACSCap|ACSCtl'
 lspci -vvv -s "$(basename "$device")" | tr '\t' ' ' | grep -E 'LnkSta:|MaxReadReq|ATSCtl|Region 2'
 # What is written stays, as in a real register: redirection is switched off.
 setpci -s "$(basename "$port")" ECAP_ACS+6.w=0
 lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep ACSCtl
 END
-    emulate "$source/topologies/servers/dgx-a100.json" --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true -- sh inside
+    distances dgx-a100 --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true
     says 'gpu0 vendor 0x10de' 'gpu0 device 0x20b2' 'gpu0 class 0x030200' 'gpu0 max_link_speed 16.0 GT/s PCIe' \
       'gpu0 max_link_width 16' 'gpu0 current_link_speed 16.0 GT/s PCIe' 'gpu0 current_link_width 16' 'gpu0 numa_node 3' \
       'port 0x1000 16.0 GT/s PCIe 16' 'nic0 0x15b3 0x020700' 'vendor_id.*AuthenticAMD' 'cpu family.*23' '.*amd_iommu=on iommu=pt.*'
@@ -85,10 +91,11 @@ END
     fi
     ;;
   registration)
-    ${CC:-gcc} -Wall -Wextra -Werror "-I$source/emu/module" -o register "$source/tests/emulation/register.c" -libverbs ||
-      fail "register.c does not compile"
+    for program in gpu_ioctl register dmabuf unload; do compile $program; done
+    mkdir gpus
     cat >inside <<'END'
 say() { echo "$1: $(./register $2 2>&1)"; }
+./gpu_ioctl
 say near "rxe0 1048576 1"
 say far "rxe1 1048576 1"
 say window "rxe0 104857600 4"
@@ -105,22 +112,29 @@ modprobe nvidia_peermem
 say peermem "rxe0 8192 1"
 printf 'bytes by CPU' | dd of=/dev/gdr-gpu0 bs=4096 seek=1 status=none
 dd if=/dev/gdr-gpu0 bs=1 skip=4096 count=12 status=none; echo
+modprobe vgem
+./dmabuf
+./unload
+modprobe gdr_fakegpu
+modprobe nvidia_peermem
+say reloaded "rxe0 8192 1"
 END
-    emulate "$source/tests/emulation/one-gpu-two-nics.json" --refuse-registration 'h0/gpu0-nic0,above=200MiB' -- sh inside
+    emulate "$source/tests/emulation/one-gpu-two-nics.json" --gpu-files gpus --refuse-registration 'h0/gpu0-nic0,above=200MiB' -- sh inside
     # 224 MiB is the K40's BAR without what the driver keeps. errno 14: bad address, 95: not supported.
     says 'near: rxe0 made 1 errno 0 dmabuf 95 regions 1 registered 1048576 window 234881024 left 233832448 then 234881024' \
       'far: rxe1 made 0 errno 14 dmabuf 95 regions 0 .*' 'window: rxe0 made 2 errno 14 .* left 25165824 then 234881024' \
       'small: rxe0 made 4 errno 0 .*' 'after: rxe0 made 2 errno 14 .* registered 131072 .*' 'lifted: rxe0 made 4 errno 0 .*' \
       'gpu0-nic0,after=2,above=4096 test: 1 refused' 'gpu0-nic1,after=0,above=0 legacy-ioh: 1 refused' \
-      'far-still: rxe1 made 0 errno 14 .*' 'no-peermem: rxe0 made 0 errno 14 .*' 'peermem: rxe0 made 1 errno 0 .*' 'bytes by CPU'
+      'far-still: rxe1 made 0 errno 14 .*' 'no-peermem: rxe0 made 0 errno 14 .*' 'peermem: rxe0 made 1 errno 0 .*' 'bytes by CPU' \
+      'all of it holds' 'refused while it is registered' 'reloaded: rxe0 made 1 errno 0 .*' "kernel's answer: 95 without, 95 with a dma-buf"
+    [ "$(tail -c 4096 gpus/h0-gpu0.memory | head -c 9)" = "last page" ] || fail "the last page is not seen from outside"
     for line in 'h0| gdr: gpu0 on nic1 refused: legacy-ioh' 'h0| gdr: gpu0 on nic0 refused: bar-window-used-up: .*' \
       'h0| gdr: gpu0 on nic0 refused: test' 'h0| gdr: gpu0 on nic0 refused: peermem-missing'; do
       grep -q "^$line\$" "$work/out" || fail "the host does not say \"$line\": $(cat "$work/out")"
     done
     ;;
   peermem_absent)
-    ${CC:-gcc} -Wall -Wextra -Werror "-I$source/emu/module" -o register "$source/tests/emulation/register.c" -libverbs ||
-      fail "register.c does not compile"
+    compile register
     emulate "$source/topologies/servers/sandybridge-one-socket.json" --set nvidia_peermem=false -- \
       sh -c './register rxe0 4096 1; ls -d /sys/module/nvidia_peermem /sys/kernel/mm/memory_peers; true'
     says 'rxe0 made 0 errno 14 .*'

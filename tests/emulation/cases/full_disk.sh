@@ -5,7 +5,7 @@ mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null || skip "cannot mount a tmpfs 
 at_end=("umount disk")
 
 emulate 0 "$two" --pcap disk/capture.pcap --on h0 'ib_write_bw -d rxe0 -x 1 -n 20' \
-  --on h1 'sleep 3; ib_write_bw -d rxe0 -x 1 -n 20 $GDR_PEER_h0_NIC_0'
+  --on h1 'until ib_write_bw -d rxe0 -x 1 -n 20 $GDR_PEER_h0_NIC_0; do sleep 1; done'
 said '^gdr: the capture ends early: .*No space left on device'
 rm -f disk/*
 compile fill_gpu

@@ -1,11 +1,5 @@
 # Three hosts that are kept: commands one after another, barriers, names, what stops and what does not.
-cat >three.json <<END2
-{"format": 1, "name": "three", "hosts": [
-  {"name": "h0", "server": "$source/topologies/servers/sandybridge-one-socket.json"},
-  {"name": "h1", "server": "$source/topologies/servers/sandybridge-one-socket.json"},
-  {"name": "h2", "server": "$source/topologies/servers/sandybridge-one-socket.json"}],
- "fabric": {"model": "infiniband-fdr-edr", "switches": 1}}
-END2
+cluster three h0 h1 h2
 name=kept-$$
 at_end=("$gdr emulate down $name")
 kept 0 up $name three.json
@@ -22,7 +16,7 @@ said 'no such host; hosts: h0, h1, h2'
 kept 0 in $name --on h2 'sleep 2; echo late >late; gdr-barrier go' -- sh -c 'gdr-barrier go; cat late; [ "$GDR_PEERS" ]; for peer in $GDR_PEERS; do grep -q "^${peer#*=} ${peer%%=*}$" /etc/hosts || exit 9; done'
 for host in h0 h1; do said "^$host| late$"; done
 # Three NICs are on one switch.
-kept 0 in $name --on h0 'ib_send_lat -d rxe0 -x 1 -n 10' --on h2 'sleep 3; ib_send_lat -d rxe0 -x 1 -n 10 $GDR_PEER_h0_NIC_0'
+kept 0 in $name --on h0 'ib_send_lat -d rxe0 -x 1 -n 10' --on h2 'until ib_send_lat -d rxe0 -x 1 -n 10 $GDR_PEER_h0_NIC_0; do sleep 1; done'
 # Who has ended will never come.
 kept 1 in $name --on h0 'gdr-barrier never' --on h1 'sleep 1' --on h2 true
 said '^h0| gdr-barrier: never: the command of h. has ended$'
@@ -34,6 +28,15 @@ code=0
 timeout -s INT --preserve-status 3 "$gdr" emulate in $name --on h0 'echo begun; setsid sleep 77 & sleep 1000' >out 2>&1 || code=$?
 [ $code -eq 130 ] || fail "Ctrl-C: exit code $code, expected 130: $(cat out)"
 kept 1 in $name --on h0 'ps axo args | grep "[s]leep 1000"'
+# Files outside of the folder of `up` are read anew by each command: changed, gone, new.
+outside=$(mktemp -d)
+at_end+=("rm -rf $outside")
+echo one >"$outside/changed"; echo one >"$outside/gone"
+kept 0 in $name --on h0 "cd $outside; cat changed gone; [ ! -e new ]"
+echo two >"$outside/changed"; rm "$outside/gone"; echo new >"$outside/new"
+kept 0 in $name --on h0 "cd $outside; cat changed new; [ ! -e gone ]"
+said '^h0| two$'
+said '^h0| new$'
 # Two at once: one waits.
 "$gdr" emulate in $name -- sh -c 'sleep 2; echo first' >first 2>&1 &
 sleep 1
@@ -49,10 +52,23 @@ sleep 1
 kept 2 in $name -- true
 said "$name is not up any more: h1: the guest.s kernel gave up"
 kept 0 list
-[ ! -s out ] || fail "still in the list: $(cat out)"
+! grep -q "^$name " out || fail "still in the list: $(cat out)"
 kept 0 down $name
 kept 0 down $name
 said "^gdr: $name is not up$"
+
+# In the place of others.
+kept 0 up $name "$small"
+kept 0 up $name "$small" --replace
+said "^gdr: $name is down$"
+# An owner that is killed: its guests go with it, and the next command clears up.
+owner=$("$gdr" emulate list | sed -n "s/^$name \([0-9]*\) .*/\1/p")
+qemu=$(pgrep -P "$owner" -x qemu-system-x86)
+kill -KILL "$owner"
+sleep 1
+[ ! -d "/proc/$qemu" ] || grep -q Z "/proc/$qemu/stat" || fail "the QEMU of a killed owner is left"
+kept 2 in $name -- true
+said 'the process that kept its guests was killed'
 
 # Not up in time, and taken down on the way.
 kept 124 up $name "$small" --timeout 1s
@@ -62,19 +78,4 @@ sleep 2
 kept 0 down $name
 wait $! && fail "up says that all is well: $(cat first)"
 grep -q "^gdr: $name was taken down before its guests were up$" first || fail "up said: $(cat first)"
-
-# An owner that is killed: its guests go with it, and the next command clears up.
-kept 0 up $name "$small"
-owner=$("$gdr" emulate list | sed -n "s/^$name \([0-9]*\) .*/\1/p")
-qemu=$(pgrep -P "$owner" -x qemu-system-x86)
-kill -KILL "$owner"
-sleep 1
-[ ! -d "/proc/$qemu" ] || grep -q Z "/proc/$qemu/stat" || fail "the QEMU of a killed owner is left"
-kept 2 in $name -- true
-said 'the process that kept its guests was killed'
-kept 0 up $name "$small"
-kept 0 up $name "$small" --replace
-said "^gdr: $name is down$"
-kept 0 down $name
-said "^gdr: $name is down$"
 no_run_left

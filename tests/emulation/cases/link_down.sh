@@ -14,8 +14,8 @@ limit=$((4096 * (1 << timeout) * 4 * (retry + 1) / 1000000))
 [ "${ms:-99999}" -le $limit ] || fail "the error took $ms ms; at most $limit are allowed"
 echo "error after $ms ms, at most $limit"
 # It connects by TCP, which passes.
-kept 124 in $name --timeout 15s --on h0 'ib_write_bw -d rxe0 -x 1 -n 100' --on h1 'until ib_write_bw -d rxe0 -x 1 -n 100 $GDR_PEER_h0_NIC_0; do sleep 1; done'
-said '^gdr: h0, h1: not finished after 15s (--timeout): stopped$'
+kept 124 in $name --timeout 10s --on h0 'ib_write_bw -d rxe0 -x 1 -n 100' --on h1 'until ib_write_bw -d rxe0 -x 1 -n 100 $GDR_PEER_h0_NIC_0; do sleep 1; done'
+said '^gdr: h0, h1: not finished after 10s (--timeout): stopped$'
 # The guests are as good as before.
 kept 0 in $name -- true
 kept 0 down $name

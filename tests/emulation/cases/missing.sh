@@ -37,7 +37,7 @@ said '^gdr: --pcap /no/folder/x.pcap: the folder /no/folder is not there$'
 kept 2 "$small" --counters . -- true
 kept 2 in "a/b" -- true
 kept 2 "$two" --native -- true
-said 'two-sandybridge-two-sockets: --native runs a topology of one host, this has 2'
+said '^gdr: two: --native runs a topology of one host, this has 2'
 if [ ! -e /sys/module/rdma_rxe ] && [ ! -e "/lib/modules/$(uname -r)/modules.dep" ]; then
   kept 2 "$small" --native -- true
   said 'has no module rdma_rxe'

@@ -1,5 +1,5 @@
 # A kernel of one's own: here the one of the cache, given by hand.
-emulate 0 "$small" -- true
+emulate 0 "$small" --dry-run
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gdr
 kernel=$(ls -d "$cache"/kernel-* | head -n 1)
 release=$(ls "$kernel/lib/modules")

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/units.hpp"
+#include "emu/fabric/frame.hpp"
+
+namespace gdr::fabric {
+
+/// One direction of a TCP connection (RFC 9293).
+struct TcpFlowKey {
+  IpAddress source{};
+  IpAddress destination{};
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+  auto operator<=>(const TcpFlowKey&) const = default;
+};
+
+struct TcpFlow {
+  TcpFlowKey key;
+  std::uint64_t segments = 0;
+  Bytes payload;           ///< new bytes of the stream
+  Bytes repeated_payload;  ///< bytes at or below sequence numbers that were seen before
+  bool operator==(const TcpFlow&) const = default;
+};
+
+/// Counts the TCP payload that passes one place. What comes behind a gap counts when it comes; what fills the gap later counts as
+/// repeated, since only the highest sequence number is remembered.
+class TcpCounter {
+ public:
+  /// More flows than this are counted in left_out alone.
+  static constexpr std::size_t max_flows = 4096;
+
+  void count(FrameView frame);
+  /// In the order of their keys.
+  [[nodiscard]] std::vector<TcpFlow> flows() const;
+  [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
+
+ private:
+  struct State {
+    TcpFlow flow;
+    std::uint32_t next = 0;  ///< behind the highest byte seen
+  };
+  std::map<TcpFlowKey, State> flows_;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace gdr::fabric

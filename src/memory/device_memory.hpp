@@ -1,0 +1,104 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/status.hpp"
+#include "common/unique_fd.hpp"
+#include "common/units.hpp"
+
+namespace gdr::memory {
+
+/// An address of device memory. The CPU must not use it: on a device it names no memory, the fakes trap.
+struct DevicePointer {
+  std::uint64_t address = 0;
+  auto operator<=>(const DevicePointer&) const = default;
+};
+constexpr DevicePointer operator+(DevicePointer pointer, Bytes offset) { return {pointer.address + offset.count}; }
+
+enum class ElementType { float32, float16, bfloat16, int32 };
+Bytes size_of(ElementType type);
+
+/// Operations of a stream run one after another, those of different streams in any order. Stream 0 is always there.
+struct Stream {
+  std::uint64_t id = 0;
+  bool operator==(const Stream&) const = default;
+};
+
+/// A mark in a stream, done when everything before it is.
+struct Event {
+  std::uint64_t id = 0;
+};
+
+/// What is known of a pointer (as cuPointerGetAttribute tells).
+struct PointerInfo {
+  DevicePointer base;            ///< of the allocation that the pointer is in
+  Bytes size;                    ///< of the allocation
+  std::uint64_t allocation = 0;  ///< a number that no other allocation of this process ever has
+};
+
+/// Bytes moved, by what moved them. CPU copies are those of backends that have no copy engine.
+struct MoverBytes {
+  Bytes copy_engine_in;
+  Bytes copy_engine_out;
+  Bytes copy_engine_within;
+  Bytes cpu;
+  bool operator==(const MoverBytes&) const = default;
+};
+
+/// The two ways in which a NIC may get at a range. The device pointer is the RDMA address in both.
+struct Exported {
+  struct DmaBuf {
+    UniqueFd fd;
+    Bytes offset;  ///< of the range in the descriptor
+  };
+  std::optional<DmaBuf> dma_buf;
+  std::string no_dma_buf;                     ///< why there is none
+  std::optional<std::uint64_t> host_address;  ///< what ibv_reg_mr takes: it works where a peer-memory driver knows the memory
+  std::string no_host_address;                ///< why there is none
+  std::shared_ptr<void> window;               ///< what the export holds of the device (BAR1); given back with the last copy
+};
+
+/// Memory of one device. Every function may be called from any thread. Sizes of 0 are fine. A range that is not inside one
+/// allocation gives Cause::invalid. Copies, fill and reduce are asynchronous: buffers stay the caller's until an event behind
+/// them is done; a failure shows there at the latest.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  [[nodiscard]] virtual std::string name() const = 0;          ///< "fake0"
+  [[nodiscard]] virtual std::string sysfs_device() const = 0;  ///< real path of its PCI function in /sys; "" when it has none
+  [[nodiscard]] virtual Bytes granularity() const = 0;         ///< of exports; a power of two; allocations are whole ones
+
+  virtual Result<DevicePointer> allocate(Bytes size) = 0;
+  /// `pointer` as allocate gave it. Listeners hear of it while the memory is still there.
+  virtual Status free(DevicePointer pointer) = 0;
+  [[nodiscard]] virtual std::optional<PointerInfo> query(DevicePointer pointer) const = 0;
+
+  virtual Stream create_stream() = 0;
+  virtual void destroy_stream(Stream stream) = 0;  ///< finishes what is in it
+  virtual Status copy_in(DevicePointer to, const void* from, Bytes size, Stream stream) = 0;
+  virtual Status copy_out(void* to, DevicePointer from, Bytes size, Stream stream) = 0;
+  virtual Status copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) = 0;
+  virtual Status fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) = 0;
+  /// into[i] += from[i], rounded to nearest even.
+  virtual Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) = 0;
+  virtual Result<Event> record(Stream stream) = 0;
+  virtual Result<bool> done(Event event) = 0;  ///< once it said true or failed, the event is gone
+  virtual Status synchronize(Stream stream) = 0;
+
+  /// A range of whole granules inside one allocation.
+  virtual Result<Exported> export_range(DevicePointer pointer, Bytes size) = 0;
+  /// Afterwards device-side reads see what NICs wrote into the range before.
+  virtual Status flush(DevicePointer pointer, Bytes size) = 0;
+  [[nodiscard]] virtual MoverBytes moved() const = 0;
+
+  using FreeListener = std::function<void(const PointerInfo&)>;
+  virtual std::uint64_t on_free(FreeListener listener) = 0;  ///< called by the thread that frees, with no lock held
+  virtual void forget_listener(std::uint64_t id) = 0;        ///< not from a listener; returns when none of its calls is under way
+};
+
+}  // namespace gdr::memory

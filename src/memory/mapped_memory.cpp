@@ -1,0 +1,334 @@
+#include "memory/mapped_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/check.hpp"
+#include "memory/arithmetic.hpp"
+
+namespace gdr::memory {
+namespace {
+
+constexpr std::uint64_t stale_block = 4096;
+
+/// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+std::uint64_t mix(std::uint64_t z) {
+  z += 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31U);
+}
+
+bool chance(std::uint64_t seed, std::uint64_t a, std::uint64_t b, double share) {
+  return static_cast<double>(mix(mix(seed ^ a) ^ b) >> 11U) * 0x1p-53 < share;
+}
+
+}  // namespace
+
+std::uint64_t next_allocation_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+MappedMemory::MappedMemory(std::unique_ptr<Backing> backing, const DeviceFaults& faults)
+    : backing_(std::move(backing)), faults_(faults), window_used_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
+  queues_.try_emplace(0);
+}
+
+MappedMemory::~MappedMemory() {
+  run_all();
+  for (const auto& [base, allocation] : allocations_) backing_->release(allocation.placed);
+}
+
+Result<DevicePointer> MappedMemory::allocate(Bytes size) {
+  const std::uint64_t granule = granularity().count;
+  if (size.count > (std::uint64_t{1} << 48U))
+    return Status(Cause::out_of_memory, fmt::format("{}: {} are more than any device has", name(), to_string(size)));
+  const Bytes rounded{(std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule};
+  const std::lock_guard lock(mutex_);
+  Result<Placed> placed = backing_->place(rounded);
+  if (!placed.ok()) return placed.status();
+  Allocation allocation;
+  allocation.placed = placed.value();
+  allocation.number = next_allocation_number();
+  if (faults_.stale_reads > 0) {
+    allocation.own_view = std::make_unique<std::byte[]>(rounded.count);
+    std::memcpy(allocation.own_view.get(), allocation.placed.cpu, rounded.count);
+  }
+  const std::uint64_t base = allocation.placed.device_base;
+  allocations_.emplace(base, std::move(allocation));
+  return DevicePointer{base};
+}
+
+Status MappedMemory::free(DevicePointer pointer) {
+  PointerInfo info;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = allocations_.find(pointer.address);
+    if (found == allocations_.end()) return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
+    run_all();  // as cuMemFree does
+    info = {pointer, found->second.placed.size, found->second.number};
+  }
+  listeners_.call(info);
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(pointer.address);
+  if (found == allocations_.end() || found->second.number != info.allocation)
+    return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
+  run_all();
+  backing_->release(found->second.placed);
+  allocations_.erase(found);
+  return {};
+}
+
+MappedMemory::Allocation* MappedMemory::find(DevicePointer pointer, Bytes size) {
+  return const_cast<Allocation*>(std::as_const(*this).find(pointer, size));
+}
+
+const MappedMemory::Allocation* MappedMemory::find(DevicePointer pointer, Bytes size) const {
+  auto after = allocations_.upper_bound(pointer.address);
+  if (after == allocations_.begin()) return nullptr;
+  const Allocation& allocation = std::prev(after)->second;
+  const std::uint64_t offset = pointer.address - allocation.placed.device_base;
+  const std::uint64_t have = allocation.placed.size.count;
+  return offset <= have && size.count <= have - offset ? &allocation : nullptr;
+}
+
+Status MappedMemory::outside(DevicePointer pointer, Bytes size) const {
+  return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", name(), to_string(size), pointer.address)};
+}
+
+std::optional<PointerInfo> MappedMemory::query(DevicePointer pointer) const {
+  const std::lock_guard lock(mutex_);
+  const Allocation* allocation = find(pointer, Bytes{1});
+  if (allocation == nullptr) return std::nullopt;
+  return PointerInfo{{allocation->placed.device_base}, allocation->placed.size, allocation->number};
+}
+
+Stream MappedMemory::create_stream() {
+  const std::lock_guard lock(mutex_);
+  queues_.try_emplace(++last_stream_);
+  return {last_stream_};
+}
+
+void MappedMemory::destroy_stream(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = queues_.find(stream.id);
+  if (stream.id == 0 || found == queues_.end()) return;
+  run_until(found->second, found->second.issued);
+  queues_.erase(found);
+  std::erase_if(marks_, [&](const auto& mark) { return mark.second.stream == stream.id; });
+}
+
+Status MappedMemory::issue(Stream stream, const Operation& operation) {
+  const std::lock_guard lock(mutex_);
+  const auto queue = queues_.find(stream.id);
+  if (queue == queues_.end()) return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
+  const bool writes = operation.kind != Kind::copy_out;
+  const bool reads = operation.kind != Kind::copy_in && operation.kind != Kind::fill;
+  if (operation.size.count == 0) return {};
+  if (writes && find(operation.to, operation.size) == nullptr) return outside(operation.to, operation.size);
+  if (reads && find(operation.from, operation.size) == nullptr) return outside(operation.from, operation.size);
+  queue->second.waiting.push_back(operation);
+  ++queue->second.issued;
+  if (faults_.copy_delay == 0) run_until(queue->second, queue->second.issued);
+  return {};
+}
+
+Status MappedMemory::copy_in(DevicePointer to, const void* from, Bytes size, Stream stream) {
+  Operation operation;
+  operation.kind = Kind::copy_in;
+  operation.to = to;
+  operation.host_from = from;
+  operation.size = size;
+  return issue(stream, operation);
+}
+
+Status MappedMemory::copy_out(void* to, DevicePointer from, Bytes size, Stream stream) {
+  Operation operation;
+  operation.kind = Kind::copy_out;
+  operation.host_to = to;
+  operation.from = from;
+  operation.size = size;
+  return issue(stream, operation);
+}
+
+Status MappedMemory::copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) {
+  Operation operation;
+  operation.kind = Kind::copy_within;
+  operation.to = to;
+  operation.from = from;
+  operation.size = size;
+  return issue(stream, operation);
+}
+
+Status MappedMemory::fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) {
+  Operation operation;
+  operation.kind = Kind::fill;
+  operation.to = to;
+  operation.value = value;
+  operation.size = size;
+  return issue(stream, operation);
+}
+
+Status MappedMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) {
+  const Bytes element = size_of(type);
+  if (count > (std::uint64_t{1} << 48U) / element.count) return outside(into, Bytes{~std::uint64_t{0}});
+  Operation operation;
+  operation.kind = Kind::reduce;
+  operation.to = into;
+  operation.from = from;
+  operation.type = type;
+  operation.size = element * count;
+  return issue(stream, operation);
+}
+
+Result<Event> MappedMemory::record(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto queue = queues_.find(stream.id);
+  if (queue == queues_.end()) return Status(Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id));
+  marks_.emplace(++last_event_, Mark{stream.id, queue->second.issued, 0});
+  return Event{last_event_};
+}
+
+Result<bool> MappedMemory::done(Event event) {
+  const std::lock_guard lock(mutex_);
+  const auto mark = marks_.find(event.id);
+  if (mark == marks_.end()) return Status(Cause::invalid, fmt::format("{}: there is no event {}", name(), event.id));
+  Queue& queue = queues_.at(mark->second.stream);
+  if (queue.finished < mark->second.after) {
+    if (++mark->second.asked < faults_.copy_delay) return false;
+    run_until(queue, mark->second.after);
+  }
+  marks_.erase(mark);
+  return true;
+}
+
+Status MappedMemory::synchronize(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto queue = queues_.find(stream.id);
+  if (queue == queues_.end()) return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
+  run_until(queue->second, queue->second.issued);
+  return {};
+}
+
+void MappedMemory::run_until(Queue& queue, std::uint64_t number) {
+  for (; queue.finished < number; ++queue.finished) {
+    execute(queue.waiting.front());
+    queue.waiting.pop_front();
+  }
+}
+
+void MappedMemory::run_all() {
+  for (auto& [id, queue] : queues_) run_until(queue, queue.issued);
+}
+
+void MappedMemory::store(DevicePointer to, const std::byte* bytes, Bytes size) {
+  Allocation* allocation = find(to, size);
+  check(allocation != nullptr, "memory was freed below an operation");
+  const std::uint64_t offset = to.address - allocation->placed.device_base;
+  std::memmove(allocation->placed.cpu + offset, bytes, size.count);
+  if (allocation->own_view != nullptr) std::memcpy(allocation->own_view.get() + offset, allocation->placed.cpu + offset, size.count);
+}
+
+const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
+  Allocation* allocation = find(from, size);
+  check(allocation != nullptr, "memory was freed below an operation");
+  const std::uint64_t offset = from.address - allocation->placed.device_base;
+  if (allocation->own_view == nullptr) return allocation->placed.cpu + offset;
+  // Some blocks happen to be seen as they are; the others stay old until a flush.
+  ++allocation->reads;
+  for (std::uint64_t at = offset; at < offset + size.count;) {
+    const std::uint64_t end = std::min((at / stale_block + 1) * stale_block, offset + size.count);
+    if (!chance(faults_.seed ^ allocation->reads, at / stale_block, allocation->placed.size.count, faults_.stale_reads))
+      std::memcpy(allocation->own_view.get() + at, allocation->placed.cpu + at, end - at);
+    at = end;
+  }
+  return allocation->own_view.get() + offset;
+}
+
+void MappedMemory::execute(const Operation& operation) {
+  const Bytes size = operation.size;
+  switch (operation.kind) {
+    case Kind::copy_in:
+      store(operation.to, static_cast<const std::byte*>(operation.host_from), size);
+      break;
+    case Kind::copy_out:
+      std::memcpy(operation.host_to, load(operation.from, size), size.count);
+      break;
+    case Kind::copy_within:
+      store(operation.to, load(operation.from, size), size);
+      break;
+    case Kind::fill: {
+      const std::vector<std::byte> bytes(size.count, std::byte{operation.value});
+      store(operation.to, bytes.data(), size);
+      break;
+    }
+    case Kind::reduce: {
+      const std::byte* into = load(operation.to, size);
+      std::vector<std::byte> sum(into, into + size.count);
+      add_elements(sum.data(), load(operation.from, size), size.count / size_of(operation.type).count, operation.type);
+      store(operation.to, sum.data(), size);
+      break;
+    }
+  }
+  count(operation.kind, size);
+}
+
+void MappedMemory::count(Kind kind, Bytes size) {
+  if (kind == Kind::fill || kind == Kind::reduce) return;  // the device's own work, nothing is moved
+  Bytes* by = &moved_.cpu;
+  if (backing_->has_copy_engine())
+    by = kind == Kind::copy_in ? &moved_.copy_engine_in : kind == Kind::copy_out ? &moved_.copy_engine_out : &moved_.copy_engine_within;
+  by->count += size.count;
+}
+
+Result<Exported> MappedMemory::export_range(DevicePointer pointer, Bytes size) {
+  const std::lock_guard lock(mutex_);
+  const Allocation* allocation = find(pointer, size);
+  if (allocation == nullptr) return outside(pointer, size);
+  const auto refuse = [&](const std::string& why) {
+    return Status(Cause::registration_refused, fmt::format("{}: {} at {:#x}: {}", name(), to_string(size), pointer.address, why));
+  };
+  const std::uint64_t granule = granularity().count;
+  if (pointer.address % granule != 0 || size.count % granule != 0)
+    return refuse(fmt::format("the range is not of whole granules of {}", to_string(granularity())));
+  if (faults_.largest_registration && size > *faults_.largest_registration)
+    return refuse(fmt::format("the driver registers at most {}", to_string(*faults_.largest_registration)));
+  Exported exported;
+  if (faults_.bar_window) {
+    if (*window_used_ + size.count > faults_.bar_window->count)
+      return refuse(fmt::format("{} of the BAR window of {} are taken", to_string(Bytes{*window_used_}), to_string(*faults_.bar_window)));
+    *window_used_ += size.count;
+    exported.window = std::shared_ptr<void>(nullptr, [used = window_used_, size](void*) { *used -= size.count; });
+  }
+  const std::uint64_t offset = pointer.address - allocation->placed.device_base;
+  if (allocation->placed.fd >= 0 && faults_.dma_buf) {
+    exported.dma_buf =
+        Exported::DmaBuf{UniqueFd(fcntl(allocation->placed.fd, F_DUPFD_CLOEXEC, 0)), allocation->placed.fd_offset + Bytes{offset}};
+  } else {
+    exported.no_dma_buf = faults_.dma_buf ? "this memory has no descriptor" : "the driver exports no dma-buf";
+  }
+  // Without a peer-memory driver the address can be tried all the same: the kernel then finds no pages behind it.
+  exported.host_address = faults_.peer_memory ? reinterpret_cast<std::uint64_t>(allocation->placed.cpu + offset) : pointer.address;
+  return exported;
+}
+
+Status MappedMemory::flush(DevicePointer pointer, Bytes size) {
+  const std::lock_guard lock(mutex_);
+  Allocation* allocation = find(pointer, size);
+  if (allocation == nullptr) return outside(pointer, size);
+  const std::uint64_t offset = pointer.address - allocation->placed.device_base;
+  if (allocation->own_view != nullptr) std::memcpy(allocation->own_view.get() + offset, allocation->placed.cpu + offset, size.count);
+  return {};
+}
+
+MoverBytes MappedMemory::moved() const {
+  const std::lock_guard lock(mutex_);
+  return moved_;
+}
+
+}  // namespace gdr::memory

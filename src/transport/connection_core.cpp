@@ -1,0 +1,340 @@
+#include "transport/connection_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/crc32c.hpp"
+
+namespace gdr::transport {
+namespace {
+
+/// A queue pair that was flushed without a reason waits this long for the peer's.
+constexpr Duration patience{0.1};
+// Ten times that, what a connection says last may take to leave.
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const std::string part = text.substr(0, 200);
+  const auto* begin = reinterpret_cast<const std::byte*>(part.data());
+  return {begin, begin + part.size()};
+}
+
+}  // namespace
+
+bool ConnectionCore::progress() {
+  if (state == State::failed) {
+    // Nobody is inside of them now.
+    lanes_.clear();
+    if (control_ != nullptr && (control_->ended() || engine_.verbs->now() > last_words_until_)) control_.reset();
+    return false;
+  }
+  bool any = false;
+  if (control_ == nullptr) {
+    progress_setup();
+    if (control_ == nullptr) {
+      check_deadlines();
+      return false;
+    }
+    any = true;
+  }
+  any = control_->poll(*this) || any;
+  for (std::size_t i = 0; i < lanes_.size() && state != State::failed; ++i) any = lanes_[i]->poll(*this) || any;
+  if (state == State::failed) return true;
+  any = finish_copies() || any;
+  if (state == State::open) any = issue_all() || any;
+  if (state != State::failed) any = send_control() || any;
+  if (state != State::failed) check_deadlines();
+  return any;
+}
+
+/// A control frame goes to the lane of its operation, or to the stream; those for one lane stay in order.
+bool ConnectionCore::send_control() {
+  bool any = false;
+  std::set<std::size_t> blocked;
+  for (auto control = controls_.begin(); control != controls_.end();) {
+    const bool stopped = blocked.contains(control->lane);
+    Lane& lane = lane_at(control->lane);
+    const auto room = stopped ? std::nullopt : lane.acquire(true);
+    if (!room) {
+      blocked.insert(control->lane);
+      ++control;
+      continue;
+    }
+    std::copy(control->payload.begin(), control->payload.end(), room->payload.begin());
+    control->frame.payload = static_cast<std::uint32_t>(control->payload.size());
+    lane.send(room->slot, control->frame);
+    control = controls_.erase(control);
+    any = true;
+  }
+  return any;
+}
+
+Lane& ConnectionCore::lane_at(std::size_t index) {
+  if (index == no_lane || lanes_.empty()) return *control_;
+  return *lanes_[index];
+}
+
+void ConnectionCore::queue_control(Frame frame, std::vector<std::byte> payload, std::size_t lane) {
+  controls_.push_back({frame, std::move(payload), lane});
+}
+
+void ConnectionCore::reply_done(std::uint64_t operation, const Status& outcome, std::uint64_t extra) {
+  Frame frame;
+  frame.type = FrameType::done;
+  frame.operation = operation;
+  frame.value = static_cast<std::uint64_t>(outcome.cause());
+  frame.extra = extra;
+  queue_control(frame, bytes_of(outcome.text()));
+}
+
+std::string ConnectionCore::words(const Operation& operation) const {
+  switch (operation.kind) {
+    case OperationKind::write:
+      return fmt::format("write of {}", to_string(operation.size));
+    case OperationKind::read:
+      return fmt::format("read of {}", to_string(operation.size));
+    case OperationKind::send:
+      return fmt::format("send of {}", to_string(operation.size));
+    case OperationKind::receive:
+      return fmt::format("receive of up to {}", to_string(operation.size));
+    case OperationKind::atomic:
+      return "atomic";
+    case OperationKind::serve_read:
+      return fmt::format("the peer's read of {}", to_string(operation.size));
+  }
+  return "?";
+}
+
+Result<OperationId> ConnectionCore::begin(Operation operation) {
+  if (state == State::setting_up) return Status(Cause::invalid, "the connection is not set up yet");
+  if (state == State::failed) return status;
+  if (operations_.size() >= engine_.options.operations)
+    return Status(Cause::queue_full, fmt::format("{} operations are not finished yet", operations_.size()));
+  if (operation.kind != OperationKind::atomic) {
+    const auto info = engine_.memory->query(operation.local);
+    const bool inside = info && operation.size.count <= info->size.count - (operation.local.address - info->base.address);
+    if (!inside && (operation.size.count > 0 || !info))
+      return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(),
+                                                to_string(operation.size), operation.local.address));
+  } else if (operation.remote % 8 != 0) {
+    return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
+  }
+  if (Status way = choose_way(operation); !way.ok()) return way;
+  operation.deadline = engine_.verbs->now() + engine_.options.limit;
+  const std::uint64_t number = ++last_operation_;
+  const bool receive = operation.kind == OperationKind::receive;
+  if (receive) operation.phase = Phase::waiting;
+  (receive ? receives_ : to_issue_).push_back(number);
+  operations_.emplace(number, std::move(operation));
+  if (receive) match_messages();
+  if (state == State::open) issue_all();
+  if (state == State::open) send_control();
+  return OperationId{number};
+}
+
+void ConnectionCore::finish(std::uint64_t number, const Status& outcome, std::uint64_t old_value) {
+  const auto found = operations_.find(number);
+  if (found == operations_.end()) return;
+  const Operation& operation = found->second;
+  if (operation.kind == OperationKind::serve_read) {
+    if (!outcome.ok()) reply_done(operation.peer_operation, outcome);
+  } else {
+    finished[number] = {outcome, outcome.ok() ? operation.placed : Bytes{}, old_value};
+    if (outcome.ok() && operation.kind != OperationKind::receive) finished[number].size = operation.size;
+  }
+  std::erase(to_issue_, number);
+  std::erase(receives_, number);
+  operations_.erase(found);
+}
+
+/// Ends everything: the queue pairs are gone before anybody hears of it, so that no NIC touches memory afterwards.
+void ConnectionCore::fail(const Status& why, bool tell_peer) {
+  if (state == State::failed) return;
+  state = State::failed;
+  status = why;
+  for (const auto& lane : lanes_) lane->shut();
+  (void)engine_.memory->synchronize(out_);
+  (void)engine_.memory->synchronize(in_);
+  // Events are given back when they are done, which after that they are.
+  for (const CopyOut& copy : copies_out_)
+    for (auto done = engine_.memory->done(copy.event); done.ok() && !done.value();) done = engine_.memory->done(copy.event);
+  for (const CopyIn& copy : copies_in_)
+    for (auto done = engine_.memory->done(copy.event); done.ok() && !done.value();) done = engine_.memory->done(copy.event);
+  copies_out_.clear();
+  copies_in_.clear();
+  controls_.clear();
+  if (control_ != nullptr) {
+    bytes_.socket_out = control_->data_sent();
+    bytes_.socket_in = control_->data_received();
+    Frame frame;
+    frame.type = why.cause() == Cause::cancelled ? FrameType::goodbye : FrameType::abort;
+    frame.value = static_cast<std::uint64_t>(why.cause());
+    control_->end(frame, bytes_of(why.text()));
+    last_words_until_ = engine_.verbs->now() + (tell_peer ? patience * 10 : Duration{});
+  }
+  stream_.reset();
+  while (!operations_.empty()) finish(operations_.begin()->first, why);
+  inbound_.clear();
+  messages_.clear();
+  shares_.clear();
+  shared_by_peer.clear();
+}
+
+void ConnectionCore::check_deadlines() {
+  const Duration now = engine_.verbs->now();
+  if (state == State::setting_up && now > setup_deadline_)
+    return fail(
+        {Cause::timed_out, fmt::format("{}: the connection was not set up within {}", peer_name_, to_string(engine_.options.setup_limit))},
+        true);
+  if (flushed_since_ && now > *flushed_since_ + patience)
+    return fail({Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer_name_)}, true);
+  // They were asked for one after another with the same limit: the first one's is over first.
+  while (!operations_.empty() && now > operations_.begin()->second.deadline) {
+    const std::uint64_t number = operations_.begin()->first;
+    const Operation& operation = operations_.begin()->second;
+    const Status late(Cause::timed_out, fmt::format("{}: not done within {}", words(operation), to_string(engine_.options.limit)));
+    // Nothing is under way for a receive that no message has met.
+    if (operation.kind == OperationKind::receive && operation.phase == Phase::waiting) {
+      finish(number, late);
+      continue;
+    }
+    return fail(late, true);
+  }
+}
+
+void ConnectionCore::on_broken(const Status& why) {
+  if (state == State::failed) return;
+  if (peer_closed_) return fail({Cause::peer_gone, fmt::format("{} closed the connection", peer_name_)}, false);
+  fail(why, why.cause() != Cause::peer_gone);
+}
+
+/// What a queue pair says is often only half of it: the peer may have told the reason.
+void ConnectionCore::on_broken(Lane& lane, Outcome outcome) {
+  if (state == State::failed) return;
+  (void)control_->poll(*this);
+  if (state == State::failed) return;
+  const auto own = std::find_if(lanes_.begin(), lanes_.end(), [&](const auto& known) { return known.get() == &lane; });
+  const Nic& nic = engine_.nics[(*own)->nic()];
+  const bool down = nic.port_down || !nic.device->port().active;
+  const std::string what(to_string(outcome));
+  switch (outcome) {
+    case Outcome::flushed:
+      if (!flushed_since_) flushed_since_ = engine_.verbs->now();
+      return;
+    case Outcome::retry_exceeded:
+      if (down) return fail({Cause::link_lost, fmt::format("{}: its port is down ({})", nic.name, what)}, true);
+      return fail({Cause::peer_gone, fmt::format("{} does not answer on {} ({})", peer_name_, nic.name, what)}, true);
+    case Outcome::rnr_exceeded:
+      return fail({Cause::peer_gone, fmt::format("{} takes no more messages on {} ({})", peer_name_, nic.name, what)}, true);
+    case Outcome::remote_access:
+    case Outcome::remote_invalid:
+    case Outcome::remote_operation:
+      return fail({Cause::remote_access, fmt::format("{} refused an address or key ({}); was its memory freed?", peer_name_, what)}, true);
+    default:
+      return fail({Cause::device_failed, fmt::format("{}: {}", nic.name, what)}, true);
+  }
+}
+
+void ConnectionCore::memory_freed(const memory::PointerInfo& info) {
+  if (state == State::failed) return;
+  const auto inside = [&](std::uint64_t address) { return address >= info.base.address && address - info.base.address < info.size.count; };
+  bool used = false;
+  std::string by;
+  for (const auto& [number, operation] : operations_) {
+    if (operation.kind == OperationKind::atomic || !inside(operation.local.address)) continue;
+    used = true;
+    by = words(operation);
+  }
+  for (const auto& [number, inbound] : inbound_)
+    if (inside(inbound.address)) used = true, by = "a write of the peer";
+  if (used) return fail({Cause::memory_freed, fmt::format("memory at {:#x} was freed during {}", info.base.address, by)}, true);
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, share] : shares_)
+    if (share.allocation == info.allocation) tags.push_back(tag);
+  for (const std::uint64_t tag : tags) (void)unshare(tag);
+}
+
+Status ConnectionCore::share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size) {
+  if (state != State::open) return state == State::failed ? status : Status(Cause::invalid, "the connection is not set up yet");
+  const auto info = engine_.memory->query(pointer);
+  if (!info || size.count > info->size.count - (pointer.address - info->base.address))
+    return {Cause::invalid,
+            fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(), to_string(size), pointer.address)};
+  if (shares_.contains(tag)) return {Cause::invalid, fmt::format("a range with tag {} is shared already", tag)};
+  Share share{pointer, size, info->allocation, {}};
+  std::vector<std::uint32_t> keys;
+  for (std::size_t i = 0; i < lanes_.size() && path.path == Path::gdr; ++i) {
+    auto registration = engine_.nics[lanes_[i]->nic()].registrations->get(pointer, size);
+    if (!registration.ok()) {
+      if (engine_.options.path) return registration.status();
+      engine_.log(fmt::format("GPU Direct RDMA Disabled for GPU {} / HCA {}: the shared range of {} is staged: {}", engine_.memory->name(),
+                              engine_.nics[lanes_[i]->nic()].name, to_string(size), registration.status().text()));
+      keys.clear();
+      share.registrations.clear();
+      break;
+    }
+    keys.push_back(registration.value()->region->remote_key());
+    share.registrations.push_back(registration.value());
+  }
+  Frame frame;
+  frame.type = FrameType::share;
+  frame.value = tag;
+  frame.address = pointer.address;
+  frame.total = size.count;
+  queue_control(frame, put_keys(keys), no_lane);
+  shares_.emplace(tag, std::move(share));
+  send_control();
+  return {};
+}
+
+Status ConnectionCore::unshare(std::uint64_t tag) {
+  if (shares_.erase(tag) == 0) return {Cause::invalid, fmt::format("no range with tag {} is shared", tag)};
+  Frame frame;
+  frame.type = FrameType::unshare;
+  frame.value = tag;
+  queue_control(frame, {}, no_lane);
+  return {};
+}
+
+const Share* ConnectionCore::share_of(std::uint64_t address, std::uint64_t size) const {
+  for (const auto& [tag, share] : shares_) {
+    const std::uint64_t base = share.pointer.address;
+    if (address >= base && address - base <= share.size.count && size <= share.size.count - (address - base)) return &share;
+  }
+  return nullptr;
+}
+
+Status ConnectionCore::flush(memory::DevicePointer pointer, Bytes size) {
+  if (!engine_.options.flush || size.count == 0) return {};
+  return engine_.memory->flush(pointer, size);
+}
+
+/// CRC32C of device memory, read by the copy engine piece by piece.
+Result<std::uint32_t> ConnectionCore::checksum(memory::DevicePointer pointer, Bytes size) {
+  std::vector<std::byte> piece(std::min<std::uint64_t>(size.count, std::uint64_t{256} << 10U));
+  Crc32c crc;
+  for (std::uint64_t at = 0; at < size.count; at += piece.size()) {
+    const Bytes part{std::min<std::uint64_t>(piece.size(), size.count - at)};
+    if (Status copied = engine_.memory->copy_out(piece.data(), pointer + Bytes{at}, part, out_); !copied.ok()) return copied;
+    if (Status done = engine_.memory->synchronize(out_); !done.ok()) return done;
+    crc.add({piece.data(), part.count});
+  }
+  return crc.value();
+}
+
+PathBytes ConnectionCore::bytes() const {
+  PathBytes bytes = bytes_;
+  if (control_ == nullptr || state == State::failed) return bytes;
+  bytes.socket_out = control_->data_sent();
+  bytes.socket_in = control_->data_received();
+  return bytes;
+}
+
+bool ConnectionCore::drained() const {
+  return controls_.empty() && copies_out_.empty() && (control_ == nullptr || control_->drained()) &&
+         std::all_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->drained(); });
+}
+
+void ConnectionCore::close_now() { fail({Cause::cancelled, "the connection was closed"}, true); }
+
+}  // namespace gdr::transport

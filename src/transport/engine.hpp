@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transport/gid.hpp"
+#include "transport/registration_cache.hpp"
+#include "transport/transport.hpp"
+
+namespace gdr::transport {
+
+/// An opened NIC.
+struct Nic {
+  std::string name;
+  std::unique_ptr<Device> device;
+  GidEntry gid;
+  PortState port;
+  Distance distance = Distance::phb;
+  std::unique_ptr<RegistrationCache> registrations;
+  bool port_down = false;
+};
+
+/// What connections of one Transport share. The lock is held by whoever is inside, but not while memory's listeners or the user run.
+class Engine {
+ public:
+  Engine(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory, const TransportOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  std::mutex mutex;
+  const std::shared_ptr<Verbs> verbs;
+  const std::shared_ptr<memory::DeviceMemory> memory;
+  const TransportOptions options;
+  std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
+  PathFacts facts;
+  OwnChoice choice;
+
+  void log(const std::string& line) const;
+  bool progress();  ///< takes the lock
+  void idle() { verbs->idle(); }
+  void add(std::weak_ptr<ConnectionCore> connection);  ///< takes the lock
+
+ private:
+  void open_nics();
+  void add_nic(const NicChoice& wanted, bool named, std::string& reasons);
+  void keep_nearest();
+  void find_facts();
+  bool poll_devices();
+  void freed(const memory::PointerInfo& info);
+
+  std::vector<std::weak_ptr<ConnectionCore>> connections_;
+  std::uint64_t listener_ = 0;
+  unsigned rounds_ = 0;
+};
+
+}  // namespace gdr::transport

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/transport.hpp"
+
+namespace gdr::transport {
+
+/// What is transferred. The client tells the server.
+struct MeasurePlan {
+  enum class Operation : unsigned char { write, read, send };
+  Operation operation = Operation::write;
+  bool latency = false;  ///< ping-pong instead of many at once
+  bool check = false;
+  unsigned queue_pairs = 1;
+  unsigned iterations = 1000;
+  unsigned depth = 128;  ///< operations that are asked for and not finished
+  std::vector<Bytes> sizes;
+  bool operator==(const MeasurePlan&) const = default;
+};
+
+/// Of one size. Times of a ping-pong are half of the way there and back; those of reads are whole, as perftest's are.
+struct Measured {
+  Bytes size;
+  unsigned iterations = 0;
+  Bandwidth peak;  ///< best over `depth` operations in a row
+  Bandwidth average;
+  std::vector<Duration> latencies;  ///< sorted; of a latency run
+};
+
+/// The plan as the first bytes of a stream, before the connection is set up. Waits up to `limit`.
+Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit);
+Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit);
+
+/// Each side of a run, over a connection that is set up; they block until all sizes are done. Both sides take their buffers from `memory`.
+Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);
+Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);
+
+}  // namespace gdr::transport

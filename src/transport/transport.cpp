@@ -1,0 +1,236 @@
+#include "transport/transport.hpp"
+
+#include <fmt/format.h>
+
+#include "transport/connection_core.hpp"
+
+namespace gdr::transport {
+namespace {
+
+/// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
+template <typename Ready>
+auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready) -> decltype(ready()) {
+  const Duration end = engine.verbs->now() + limit.value_or(Duration{});
+  for (;;) {
+    {
+      const std::lock_guard lock(engine.mutex);
+      if (auto result = ready()) return result;
+    }
+    if (limit && engine.verbs->now() > end) return {};
+    if (!engine.progress()) engine.idle();
+  }
+}
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<Engine> engine, std::unique_ptr<ByteStream> stream, bool initiator)
+    : engine_(std::move(engine)), core_(std::make_shared<ConnectionCore>(*engine_, std::move(stream), initiator)) {
+  engine_->add(core_);
+}
+
+Connection::~Connection() {
+  close();
+  const std::lock_guard lock(engine_->mutex);
+  core_.reset();
+}
+
+std::optional<Status> Connection::ready() {
+  const std::lock_guard lock(engine_->mutex);
+  if (core_->state == ConnectionCore::State::setting_up) return std::nullopt;
+  return core_->status;
+}
+
+Status Connection::wait_ready() {
+  return *wait_for(*engine_, {}, [&]() -> std::optional<Status> {
+    if (core_->state == ConnectionCore::State::setting_up) return std::nullopt;
+    return core_->status;
+  });
+}
+
+Status Connection::status() {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->status;
+}
+
+Path Connection::path() {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->path.path;
+}
+
+PathBytes Connection::bytes() {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->bytes();
+}
+
+Status Connection::share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size) {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->share(tag, pointer, size);
+}
+
+Status Connection::unshare(std::uint64_t tag) {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->unshare(tag);
+}
+
+std::optional<RemoteRange> Connection::shared(std::uint64_t tag) {
+  const std::lock_guard lock(engine_->mutex);
+  const auto found = core_->shared_by_peer.find(tag);
+  if (found == core_->shared_by_peer.end()) return std::nullopt;
+  return found->second.range;
+}
+
+Result<RemoteRange> Connection::wait_shared(std::uint64_t tag) {
+  const auto result = wait_for(*engine_, engine_->options.limit, [&]() -> std::optional<Result<RemoteRange>> {
+    const auto found = core_->shared_by_peer.find(tag);
+    if (found != core_->shared_by_peer.end()) return Result<RemoteRange>(found->second.range);
+    if (core_->state == ConnectionCore::State::failed) return Result<RemoteRange>(core_->status);
+    return std::nullopt;
+  });
+  if (!result)
+    return Status(Cause::timed_out, fmt::format("the peer shared nothing with tag {} within {}", tag, to_string(engine_->options.limit)));
+  return *result;
+}
+
+namespace {
+
+using Operation = gdr::transport::Operation;
+
+Operation operation_of(OperationKind kind, memory::DevicePointer local, Bytes size) {
+  Operation operation;
+  operation.kind = kind;
+  operation.local = local;
+  operation.size = size;
+  return operation;
+}
+
+Result<Operation> remote_operation(Operation operation, const RemoteRange& range, Bytes offset) {
+  if (offset > range.size || operation.size.count > range.size.count - offset.count)
+    return Status(Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}", to_string(operation.size),
+                                              to_string(offset), range.tag, to_string(range.size)));
+  operation.remote = range.address + offset.count;
+  operation.tag = range.tag;
+  return operation;
+}
+
+}  // namespace
+
+Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
+                                      std::optional<std::uint32_t> immediate) {
+  auto operation = remote_operation(operation_of(OperationKind::write, from, size), to, offset);
+  if (!operation.ok()) return operation.status();
+  operation.value().immediate = immediate;
+  const std::lock_guard lock(engine_->mutex);
+  return core_->begin(std::move(operation.value()));
+}
+
+Result<OperationId> Connection::read(memory::DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size) {
+  auto operation = remote_operation(operation_of(OperationKind::read, to, size), from, offset);
+  if (!operation.ok()) return operation.status();
+  const std::lock_guard lock(engine_->mutex);
+  return core_->begin(std::move(operation.value()));
+}
+
+Result<OperationId> Connection::send(memory::DevicePointer from, Bytes size) {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->begin(operation_of(OperationKind::send, from, size));
+}
+
+Result<OperationId> Connection::receive(memory::DevicePointer to, Bytes room) {
+  const std::lock_guard lock(engine_->mutex);
+  return core_->begin(operation_of(OperationKind::receive, to, room));
+}
+
+Result<OperationId> Connection::fetch_add(const RemoteRange& at, Bytes offset, std::uint64_t operand) {
+  auto operation = remote_operation(operation_of(OperationKind::atomic, {}, Bytes{8}), at, offset);
+  if (!operation.ok()) return operation.status();
+  operation.value().operand = operand;
+  const std::lock_guard lock(engine_->mutex);
+  return core_->begin(std::move(operation.value()));
+}
+
+Result<OperationId> Connection::compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected, std::uint64_t desired) {
+  auto operation = remote_operation(operation_of(OperationKind::atomic, {}, Bytes{8}), at, offset);
+  if (!operation.ok()) return operation.status();
+  operation.value().swap = true;
+  operation.value().operand = expected;
+  operation.value().desired = desired;
+  const std::lock_guard lock(engine_->mutex);
+  return core_->begin(std::move(operation.value()));
+}
+
+namespace {
+
+std::optional<Finished> take(ConnectionCore& core, OperationId operation) {
+  const auto found = core.finished.find(operation.number);
+  if (found == core.finished.end()) return std::nullopt;
+  Finished result = std::move(found->second);
+  core.finished.erase(found);
+  return result;
+}
+
+std::optional<Arrival> take_arrival(ConnectionCore& core) {
+  if (core.arrivals.empty()) return std::nullopt;
+  const Arrival arrival = core.arrivals.front();
+  core.arrivals.pop_front();
+  return arrival;
+}
+
+}  // namespace
+
+std::optional<Finished> Connection::test(OperationId operation) {
+  const std::lock_guard lock(engine_->mutex);
+  return take(*core_, operation);
+}
+
+Finished Connection::wait(OperationId operation) {
+  return *wait_for(*engine_, {}, [&]() -> std::optional<Finished> {
+    auto result = take(*core_, operation);
+    if (!result && !core_->knows(operation.number))
+      return Finished{Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken", operation.number)), {}, 0};
+    return result;
+  });
+}
+
+std::optional<Arrival> Connection::arrival() {
+  const std::lock_guard lock(engine_->mutex);
+  return take_arrival(*core_);
+}
+
+Result<Arrival> Connection::wait_arrival() {
+  const auto result = wait_for(*engine_, engine_->options.limit, [&]() -> std::optional<Result<Arrival>> {
+    if (const auto arrival = take_arrival(*core_)) return Result<Arrival>(*arrival);
+    if (core_->state == ConnectionCore::State::failed) return Result<Arrival>(core_->status);
+    return std::nullopt;
+  });
+  if (!result) return Status(Cause::timed_out, fmt::format("no write with an immediate came within {}", to_string(engine_->options.limit)));
+  return *result;
+}
+
+void Connection::close() {
+  constexpr Duration leave{1.0};
+  (void)wait_for(*engine_, leave, [&]() -> std::optional<bool> {
+    if (core_->state != ConnectionCore::State::open || core_->drained()) return true;
+    return std::nullopt;
+  });
+  {
+    const std::lock_guard lock(engine_->mutex);
+    core_->close_now();
+  }
+  (void)wait_for(*engine_, leave, [&]() -> std::optional<bool> {
+    if (core_->gone()) return true;
+    return std::nullopt;
+  });
+}
+
+Transport::Transport(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory, const TransportOptions& options)
+    : engine_(std::make_shared<Engine>(std::move(verbs), std::move(memory), options)) {}
+Transport::~Transport() = default;
+
+std::unique_ptr<Connection> Transport::open(std::unique_ptr<ByteStream> stream, bool initiator) {
+  return std::make_unique<Connection>(engine_, std::move(stream), initiator);
+}
+
+bool Transport::progress() { return engine_->progress(); }
+std::string Transport::nics() const { return engine_->facts.nics; }
+
+}  // namespace gdr::transport
