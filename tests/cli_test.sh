@@ -45,7 +45,7 @@ code=0
 
 "$gdr" --version | grep -qE '^gdr [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
 "$gdr" --help | grep -q 'Examples:' || fail "--help has no examples"
-for command in "" show check predict explain validate import export emulate transfer doctor capture nccl verify compare; do
+for command in "" show check predict explain validate import export emulate doctor capture nccl verify compare transfer; do
   # shellcheck disable=SC2086  # nothing: the tool's own help
   wide=$("$gdr" $command --help | awk 'length > 80')
   [ -z "$wide" ] || fail "$command --help is wider than 80 columns: $wide"
@@ -57,14 +57,6 @@ unset GDR_DATA_DIR
 "$gdr" show "$small" --set h0/gpu0.link=gen1x1 | grep -q 'gpu0 *gen1x1' || fail "--set"
 "$gdr" show --set acs=on "$small" >/dev/null || fail "--set before the topology takes it for a value"
 
-# Both ends of a transfer in one process.
-"$gdr" transfer --loopback --device double --memory fake --path gdr --size 8B,64KiB --iterations 20 >"$work/out" 2>"$work/err" || fail "transfer: $(cat "$work/err")"
-grep -qE '^65536 +20( +[0-9.]+){3}$' "$work/out" || fail "transfer printed: $(cat "$work/out")"
-grep -qF 'moved here: rdma 1310880B' "$work/out" || fail "transfer moved: $(cat "$work/out")"
-"$gdr" transfer --loopback --path tcp --memory fake --latency --format json --iterations 20 2>/dev/null | grep -q '"latency_min_us": [1-9]' || fail "transfer --latency"
-refused 'gdr: path "rdma": it is auto, gdr, staged or tcp' transfer --loopback --path rdma
-refused 'gdr: memory "gpu": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0' transfer --loopback --memory gpu --device double
-refused 'gdr: --device double is in this process alone: it takes --loopback' transfer --device double
 
 # What people hold goes straight in: a table pasted from a terminal, a log, a figure.
 printf '\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-7\t0\nNIC0\tPIX\t X \n' >"$work/matrix"
@@ -84,6 +76,15 @@ printf 'RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/se
 "$gdr" compare "$source/topologies/servers/dgx-a100.json" --format html | grep -q '<th>dgx-a100</th>' || fail "compare --format html"
 mkdir -p "$work/machine/sys/bus/pci/devices"
 "$gdr" capture --root "$work/machine" -o "$work/capture.json" 2>/dev/null && grep -q '"captured"' "$work/capture.json" || fail "capture of a folder"
+
+# Both ends of a transfer in one process.
+"$gdr" transfer --loopback --device double --memory fake --path gdr --size 8B,64KiB --iterations 20 >"$work/out" 2>"$work/err" || fail "transfer: $(cat "$work/err")"
+grep -qE '^65536 +20( +[0-9.]+){3}$' "$work/out" || fail "transfer printed: $(cat "$work/out")"
+grep -qF 'moved here: rdma 1310880B' "$work/out" || fail "transfer moved: $(cat "$work/out")"
+"$gdr" transfer --loopback --path tcp --memory fake --latency --format json --iterations 20 2>/dev/null | grep -q '"latency_min_us": [1-9]' || fail "transfer --latency"
+refused 'gdr: path "rdma": it is auto, gdr, staged or tcp' transfer --loopback --path rdma
+refused 'gdr: memory "gpu": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0' transfer --loopback --memory gpu --device double
+refused 'gdr: --device double is in this process alone: it takes --loopback' transfer --device double
 
 published=$source/models/published/turin-direct.json
 "$gdr" validate "$published" --no-ranges >"$work/out" || fail "validate: $(tail -n 3 "$work/out")"

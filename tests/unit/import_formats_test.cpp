@@ -219,6 +219,7 @@ TEST(HostFacts, WhatIsPastedBesideAListingCounts) {
   EXPECT_EQ(software.nccl_version, "2.18.6");
   EXPECT_EQ(software.nccl_net_gdr_level, "PHB");
   EXPECT_EQ(topology.hosts.at(0).sockets.at(0).model, "epyc-genoa");
+  EXPECT_EQ(import_text(listing + "\nNCCL version .1\nCUDA Version: ..\n").hosts.at(0).software, Software{}) << "found by fuzzing: no versions";
   EXPECT_EQ(import_text(listing).hosts.at(0).software, Software{}) << "nothing said, nothing known";
 }
 

@@ -125,7 +125,7 @@ bool HostFactsReader::nvidia(std::string_view text) {
     const auto end = rest->find_first_not_of("0123456789.");
     std::string version(rest->substr(0, end));
     while (version.ends_with('.')) version.pop_back();
-    return version.size() <= 20 ? version : std::string();
+    return version.size() <= 20 && !version.starts_with('.') ? version : std::string();
   };
   if (std::string cuda = version_after("CUDA Version:"); !cuda.empty()) {
     software.cuda = std::move(cuda);
