@@ -106,7 +106,10 @@ void FlowBuilder::post_by_gpu(StageSpec& spec, DeviceId nic) {
   const GpuModel& model = parts_.gpu(gpu);
   spec.name = fmt::format("post on {} to {}", graph_.label(gpu), graph_.label(to));
   costs_.cpu_seconds -= spec.setup.seconds / size_.as_double();
-  spec.setup = model.post_cost ? model.post_cost->value : Duration{};
+  // A thread a queue pair posts; each is busy with a message for so long.
+  const Duration post = model.post_cost ? model.post_cost->value : Duration{};
+  spec.setup = post * (1.0 / drive_.queue_pairs);
+  spec.latency = spec.latency + post - spec.setup;
   const Route way = *graph_.local_route(gpu, to);
   spec.latency = spec.latency - doorbell(nic, numa);
   spec.latency += stores(parts_, gpu) + parts_.one_way(way) + parts_.nic(to).send_latency.value;

@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "sim/fluid.hpp"
 #include "sim/steady.hpp"
+#include "sim/windows.hpp"
 
 // A granule in a stage is one transfer over the links of the stage's resources. Whatever ends (a transfer, a latency, a window's
 // way back) starts what has become possible; nothing polls.
@@ -49,20 +50,6 @@ struct FlowState {
   SteadyRate rate{1, steady_tolerance};
   FlowOutcome outcome;
 };
-
-/// Bytes that may be under way in the whole flow: when they hold the flow back they set the period of the arrivals.
-std::uint64_t window_over_all(const FlowSpec& spec) {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const WindowSpec& window : spec.windows)
-    if (window.first == 0 && window.last >= spec.completion_stage) least = std::min(least, window.limit.count);
-  return least;
-}
-
-/// What a rate is taken over, so that it can be seen to be steady. A window of more than a thousand granules is as good as none.
-std::uint64_t period_of(const FlowSpec& spec, std::uint64_t unit) {
-  const std::uint64_t window = window_over_all(spec);
-  return window <= unit * 1024 ? window : unit * 128;
-}
 
 /// A granule on its way through a stage; the token of its transfers is its place in the table.
 struct Piece {
@@ -200,7 +187,13 @@ bool Engine::Impl::window_open(const FlowState& flow, std::size_t stage, std::ui
   for (std::size_t w = 0; w < flow.windows.size(); ++w) {
     const WindowSpec& window = flow.spec->windows[w];
     if (window.first != stage) continue;
-    const std::uint64_t under_way = flow.stages[stage].started - flow.windows[w].returned(window);
+    const std::uint64_t started = flow.stages[stage].started;
+    const std::uint64_t returned = flow.windows[w].returned(window);
+    if (window.pieces > 0) {
+      if (pieces_begun(*flow.spec, stage, started) - pieces_done(*flow.spec, stage, returned) >= window.pieces) return false;
+      continue;
+    }
+    const std::uint64_t under_way = started - returned;
     if (under_way > 0 && under_way + bytes > window.limit.count) return false;
   }
   return true;

@@ -94,7 +94,9 @@ Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& tran
   }
   if (spans > static_cast<double>(most_spans))
     throw InputError(fmt::format("{} make {:.0f} pieces, too many for a time line; take a smaller --size", to_string(transfer.size), spans));
-  result.spans = simulator.run(scenario).spans;
+  const Outcome outcome = simulator.run(scenario);
+  result.spans = outcome.spans;
+  result.end = outcome.flows.front().first_arrival;
   return result;
 }
 
@@ -125,6 +127,12 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
       report.hops = hops_of(parts, stage, spec);
     }
     explanation.stages.push_back(std::move(report));
+    for (const std::size_t index : spec.resources) {
+      const Resource& resource = scenario.resources[index];
+      if (resource.name != explanation.prediction.bottleneck) continue;
+      explanation.bottleneck_rate = Bandwidth{resource.units_per_second};
+      explanation.bottleneck_stages.push_back(i);
+    }
   }
   return explanation;
 }

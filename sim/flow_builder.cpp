@@ -13,8 +13,6 @@ using namespace gdr::literals;
 constexpr Bytes tcp_segment = 64_KiB;
 constexpr Bytes tcp_window = 4_MiB;
 constexpr std::uint64_t tcp_ip_headers = 52;  // IPv4 20, TCP with time stamps 32
-// Bounce buffers that stay below this are served by the last-level cache where DMA allocates in it (two ways of a small one).
-constexpr std::uint64_t cache_share = std::uint64_t{8} << 20U;
 // A bounce buffer's chunk goes through the NIC in at most so many granules: finer ones change the result by less than a part in this.
 constexpr std::uint64_t granules_a_chunk = 32;
 
@@ -219,16 +217,19 @@ void FlowBuilder::add_windows() {
                  completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host, plan_.from_numa) + completion_to_gpu(*plan_.from_nic);
   }
   const auto window = [&](std::string name, std::size_t first, std::size_t to, Bytes limit, Duration back) {
-    flow_.windows.push_back({std::move(name), first, to, limit, back, {}});
+    flow_.windows.push_back({std::move(name), first, to, limit, back, 0, {}});
   };
   const auto depth = static_cast<std::uint64_t>(drive_.depth) * static_cast<std::uint64_t>(drive_.queue_pairs);
   const std::size_t completed = tcp() ? last : flow_.completion_stage;
   window(fmt::format("queue depth {}", depth), 0, completed, size_ * depth, tcp() ? Duration{} : completion);
   if (drive_.completion_every > 1) flow_.windows.back().quantum = size_ * std::min(depth, static_cast<std::uint64_t>(drive_.completion_every));
-  // Messages below the size of a buffer share it.
-  const Bytes ring = std::max(chunk_, buffer_) * static_cast<std::uint64_t>(chunks_);
+  // A chunk has a buffer of its own; messages below the size of a buffer share it.
+  const auto ring = [&](std::size_t first, std::size_t to, Duration back) {
+    window("bounce buffers", first, to, std::max(chunk_, buffer_) * static_cast<std::uint64_t>(chunks_), back);
+    if (size_ >= buffer_ && flow_.stages[first].granule == chunk_) flow_.windows.back().pieces = static_cast<std::uint64_t>(chunks_);
+  };
   if (!wire_) {
-    if (staged() || plan_.transfer.pageable) window("bounce buffers", 0, last, ring, completion);
+    if (staged() || plan_.transfer.pageable) ring(0, last, completion);
     return;
   }
   const NicModel& sender = parts_.nic(graph_.device(*plan_.from_nic));
@@ -242,8 +243,8 @@ void FlowBuilder::add_windows() {
       window("outstanding RDMA reads", 0, last, size_ * static_cast<std::uint64_t>(sender.max_read_atomic.value * drive_.queue_pairs), {});
   }
   if (!staged()) return;
-  window("bounce buffers", 0, tcp() ? *cpu_out_ : *wire_, ring, tcp() ? Duration{} : completion);
-  window("bounce buffers", tcp() ? *in_launch_ : *nic_read_, last, ring, parts_.wire_latency());
+  ring(0, tcp() ? *cpu_out_ : *wire_, tcp() ? Duration{} : completion);
+  ring(tcp() ? *cpu_in_ : *nic_read_, last, parts_.wire_latency());
 }
 
 void FlowBuilder::add_costs() {

@@ -11,6 +11,8 @@ namespace gdr::sim {
 // NCCL's defaults: a buffer of 4 MiB (NCCL_BUFFSIZE) in 8 steps.
 constexpr Bytes default_chunk{512U << 10U};
 constexpr int default_chunks = 8;
+// Memory below this is served by the last-level cache where DMA allocates in it (two ways of a small one).
+constexpr std::uint64_t cache_share = std::uint64_t{8} << 20U;
 // Messaging libraries and the CUDA driver fill one buffer while the other is emptied.
 constexpr int double_buffer = 2;
 // cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly (max_device_pinned_mem_size is of that order).
@@ -29,7 +31,7 @@ class FlowBuilder {
     if (staging && staging->chunk) chunk_ = *staging->chunk;
     if (staging && staging->depth) chunks_ = *staging->depth;
     buffer_ = chunk_;
-    chunk_ = staged() || tcp() || plan.transfer.pageable ? std::min(chunk_, size_) : size_;
+    chunk_ = staged() || tcp() || plan.transfer.pageable ? even_chunk(chunk_) : size_;
     if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
 
@@ -48,6 +50,15 @@ class FlowBuilder {
   }
   [[nodiscard]] Bytes nic_granule() const;
   [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const { return graph_.socket(host, graph_.socket_of_numa(host, numa)); }
+
+  /// At most a buffer; a message that needs several fills them evenly, in whole pages.
+  [[nodiscard]] Bytes even_chunk(Bytes buffer) const {
+    const std::uint64_t chunks = (size_.count + buffer.count - 1) / buffer.count;
+    if (chunks <= 1) return size_;
+    constexpr std::uint64_t page = 4096;
+    const std::uint64_t even = (size_.count + chunks - 1) / chunks;
+    return std::min(buffer, Bytes{(even + page - 1) / page * page});
+  }
 
   void use(StageSpec& spec, std::size_t resource, double units_per_byte);
   void use_route(StageSpec& spec, const Stage& stage, double units_per_byte);

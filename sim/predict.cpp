@@ -50,6 +50,7 @@ std::string fingerprint(const Scenario& scenario) {
       put(window.limit.count);
       put(window.return_latency.seconds);
       put(window.quantum.count);
+      put(window.pieces);
     }
   }
   return key;
@@ -106,16 +107,21 @@ double busy_for(const Scenario& scenario, const FlowSpec& flow, const StageSpec&
   return work + stage.setup.seconds * std::ceil(bytes / granule_of(flow, stage));
 }
 
-/// The window whose bytes are back latest for what they allow: its loop is every latency in it, and the time of the slowest stage for the
-/// whole window and of the others for a granule.
+/// The window whose bytes are back latest for what they allow: its loop is every latency in it, each stage's time for a granule of its own, and
+/// what the slowest stage behind the first one takes longer for a granule of the first (a bounce buffer is free when all of it is gone).
 Candidate tightest_window(const Scenario& scenario, const FlowSpec& flow, double rate) {
   Candidate tightest;
   for (const WindowSpec& window : flow.windows) {
     double loop = window.return_latency.seconds;
-    for (std::size_t s = window.first; s <= window.last; ++s)
-      loop += flow.stages[s].latency.seconds + busy_for(scenario, flow, flow.stages[s], granule_of(flow, flow.stages[s]));
-    const double under_way = std::max(window.limit.as_double(), granule_of(flow, flow.stages[window.first]));
-    consider(tightest, rate * loop / under_way, window.name);
+    double longest = 0;
+    const double first = granule_of(flow, flow.stages[window.first]);
+    for (std::size_t s = window.first; s <= window.last; ++s) {
+      const double own = busy_for(scenario, flow, flow.stages[s], granule_of(flow, flow.stages[s]));
+      loop += flow.stages[s].latency.seconds + own;
+      if (s > window.first && granule_of(flow, flow.stages[s]) < first) longest = std::max(longest, busy_for(scenario, flow, flow.stages[s], first) - own);
+    }
+    const double under_way = window.pieces > 0 ? first * static_cast<double>(window.pieces) : std::max(window.limit.as_double(), first);
+    consider(tightest, rate * (loop + longest) / under_way, window.name);
   }
   return tightest;
 }

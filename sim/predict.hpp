@@ -74,6 +74,8 @@ struct StageReport {
 /// A prediction taken apart.
 struct Explanation {
   Prediction prediction;
+  std::optional<Bandwidth> bottleneck_rate;     ///< what the bottleneck carries in a second, when it is a resource
+  std::vector<std::size_t> bottleneck_stages;   ///< that use it: indices in `stages`, one for each use
   std::vector<StageReport> stages;
 };
 
@@ -85,6 +87,7 @@ struct Timeline {
   };
   std::vector<Step> steps;
   std::vector<Span> spans;  ///< Span::stage counts steps
+  Duration end;             ///< the last byte is visible
 };
 /// Throws InputError when the message has more than `most_spans` granules.
 Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer);

@@ -78,6 +78,16 @@ struct Shared {
   std::string topologies;
 };
 
+/// What a metric cannot be taken of; empty: nothing.
+std::string contradiction(const PublishedCase& published) {
+  const bool alone = published.metric == Metric::latency || published.metric == Metric::completion || published.metric == Metric::round_trip;
+  if (alone && published.flows.size() > 1) return fmt::format("the metric {} is of one message, and there are {} flows", to_string(published.metric), published.flows.size());
+  if (published.metric == Metric::bandwidth_to_the_end && published.bidirectional) return "bandwidth-to-the-end takes each direction as a flow of its own, not \"bidirectional\"";
+  if (published.metric == Metric::bandwidth_each_way && !published.bidirectional) return "bandwidth-each-way needs \"bidirectional\": true";
+  if (published.transfer.window && published.transfer.window->count == 0) return "a \"window\" of 0 holds nothing";
+  return {};
+}
+
 PublishedCase read_case(const json::Node& node, const Shared& shared) {
   json::ObjectReader object(node);
   PublishedCase published = shared.base;
@@ -95,7 +105,9 @@ PublishedCase read_case(const json::Node& node, const Shared& shared) {
   read_transfer(object, published);
   published.metric = static_cast<Metric>(object.required("metric").choice(metric_names));
   const json::Node measured = object.required("measured");
+  if (const std::string problem = contradiction(published); !problem.empty()) object.node().fail(problem);
   published.measured = is_bandwidth(published.metric) ? measured.bandwidth().gigabytes_per_second() : measured.duration().us();
+  if (!(published.measured > 0)) measured.fail(json::describe(measured.value()), "more than 0");
   object.finish();
   return published;
 }

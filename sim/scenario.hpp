@@ -44,7 +44,7 @@ struct StageSpec {
   bool operator==(const StageSpec&) const = default;
 };
 
-/// At most `limit` bytes between the start of stage `first` and the arrival after stage `last` (plus `return_latency`).
+/// At most `limit` bytes (or `pieces` granules) between the start of stage `first` and the arrival after stage `last` (plus `return_latency`).
 /// One granule may always go when nothing is under way.
 struct WindowSpec {
   std::string name;
@@ -52,6 +52,7 @@ struct WindowSpec {
   std::size_t last = 0;
   Bytes limit;
   Duration return_latency;
+  std::uint64_t pieces = 0;  ///< not 0: instead of bytes, so many granules of the first stage (a buffer each, however full)
   Bytes quantum{0};  ///< not 0: what has arrived counts in multiples of this only
   bool operator==(const WindowSpec&) const = default;
 };

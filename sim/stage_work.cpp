@@ -176,7 +176,7 @@ Duration FlowBuilder::memory_delay(const Stage& stage) const {
   Duration delay;
   if (!plan_.transfer.window) return delay;
   delay = parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
-  if (graph_.vertex(stage.from).kind == VertexKind::memory)
+  if (graph_.vertex(stage.from).kind == VertexKind::memory && plan_.transfer.window->count > cache_share)
     if (const auto& miss = parts_.cpu(stage.from).cache_miss_latency) delay += miss->value;
   return delay;
 }

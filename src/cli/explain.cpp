@@ -45,8 +45,18 @@ std::string comparison(const std::vector<sim::Explanation>& paths) {
   return table(rows);
 }
 
+/// "limited by h0/numa3 memory, 40.96 GB/s, which steps 2 and 3 use"
+std::string limit_text(const sim::Explanation& path) {
+  std::string text = "limited by " + path.prediction.bottleneck;
+  if (!path.bottleneck_rate || path.bottleneck_stages.size() < 2) return text;
+  std::string steps;
+  for (std::size_t i = 0; i < path.bottleneck_stages.size(); ++i)
+    steps += fmt::format("{}{}", i == 0 ? "" : i + 1 == path.bottleneck_stages.size() ? " and " : ", ", path.bottleneck_stages[i] + 1);
+  return text + fmt::format(", {} GB/s, which steps {} share", short_number(path.bottleneck_rate->gigabytes_per_second()), steps);
+}
+
 std::string stages_text(const sim::Explanation& path) {
-  std::string text = fmt::format("\n{}: limited by {}\n", to_string(path.prediction.transfer.path), path.prediction.bottleneck);
+  std::string text = "\n" + wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path), limit_text(path)), 2) + "\n";
   int number = 0;
   for (const sim::StageReport& stage : path.stages) {
     text += fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()), short_number(stage.times.end.us()), stage.name);
@@ -67,7 +77,9 @@ std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& pat
                                  to_string(paths.front().prediction.transfer.size), comparison(paths));
   for (const sim::Explanation& path : paths) text += stages_text(path);
   return text + "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
-                "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency at its far end, bytes on it. What bounds a step beside its links\nfollows \"at most\".\n";
+                "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency at its far end, bytes on it. What bounds a step beside its links\nfollows \"at most\".\n"
+                "Latency: until the last byte is in the target memory; done: until the sender\nhas its completion (with staged and tcp before the other side's copies).\n"
+                "Steady: with 128 messages under way. Host memory passes: reads and writes of it\nfor each byte, all hosts. Cores: kept busy at the steady rate.\n";
 }
 
 json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
@@ -160,7 +172,7 @@ void add_explain(CLI::App& app, Context& context) {
   auto options = std::make_shared<ExplainOptions>();
   options->sizes = "1MiB";
   add_transfer_options(*command, *options, {"text", "json"}, true);
-  command->get_option("--size")->capture_default_str();
+  command->get_option("--size")->description("size of the message, 1B to 16GiB")->capture_default_str();
   command->add_option("--trace", options->trace, "write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track a resource");
   command->add_option("--html", options->html, "write a page with the servers' trees, the way of each path and its time line");
   command->footer(

@@ -69,8 +69,7 @@ std::string tree_svg(const TreeLayout& layout, const Ends& hops) {
 
 double end_of(const std::vector<TracedPath>& traced) {
   double end = 0;
-  for (const TracedPath& path : traced)
-    for (const sim::Span& span : path.timeline.spans) end = std::max(end, span.end.us());
+  for (const TracedPath& path : traced) end = std::max(end, path.timeline.end.us());
   return end;
 }
 
@@ -118,12 +117,12 @@ std::string comparison_table(const std::vector<sim::Explanation>& paths) {
     text += "</tr>\n";
   };
   row("latency, us", [](const sim::Prediction& p) { return short_number(p.latency.us()); });
-  row("until the sender knows, us", [](const sim::Prediction& p) { return short_number(p.completion.us()); });
+  row("done (the sender has its completion), us", [](const sim::Prediction& p) { return short_number(p.completion.us()); });
   row("GB/s, steady", [](const sim::Prediction& p) { return short_number(p.bandwidth.gigabytes_per_second()); });
   row("limited by", [](const sim::Prediction& p) { return p.bottleneck; });
-  row("passes through host memory a byte", [](const sim::Prediction& p) { return fmt::format("{:g}", p.host_memory_bytes_per_byte); });
-  row("PCIe bytes a byte", [](const sim::Prediction& p) { return fmt::format("{:.2f}", p.pcie_bytes_per_byte); });
-  row("cores busy at that rate", [](const sim::Prediction& p) { return fmt::format("{:.2f}", p.cpu_cores); });
+  row("host memory passes", [](const sim::Prediction& p) { return fmt::format("{:g}", p.host_memory_bytes_per_byte); });
+  row("PCIe bytes per byte", [](const sim::Prediction& p) { return fmt::format("{:.2f}", p.pcie_bytes_per_byte); });
+  row("cores at that rate", [](const sim::Prediction& p) { return fmt::format("{:.2f}", p.cpu_cores); });
   return text + "</table>\n";
 }
 
@@ -149,7 +148,7 @@ std::string explanation_to_html(const Graph& graph, const std::vector<sim::Expla
   const double end = end_of(traced);
   std::string body =
       "<style>.link{stroke:#c3ccd6}.hop{stroke:#d9541e;stroke-width:3}rect{fill:#f3f6f9;stroke:#9aa8b6}rect.on{fill:#fde5d8;stroke:#d9541e}rect.bar{fill:#1f5fa8;stroke:none}</style>\n"
-      "<p>One message alone. The trees show where its bytes go (thick lines); the bars show when each step works on a piece of it.</p>\n";
+      "<p>One message alone. The trees show where its bytes go (thick lines); the bars show when each step works on a piece of it; a piece is at the next step some time after.</p>\n";
   body += comparison_table(paths);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     body += fmt::format("<h2>{}</h2>\n", to_string(paths[i].prediction.transfer.path));

@@ -30,8 +30,7 @@ class Tracks {
 
 double end_us(const std::vector<TracedPath>& paths) {
   double end = 0;
-  for (const TracedPath& path : paths)
-    for (const sim::Span& span : path.timeline.spans) end = std::max(end, span.end.us());
+  for (const TracedPath& path : paths) end = std::max(end, path.timeline.end.us());
   return end;
 }
 
@@ -48,14 +47,17 @@ std::string to_trace(const std::vector<TracedPath>& paths) {
       const sim::Timeline::Step& step = path.timeline.steps[span.stage];
       std::vector<std::string> names = step.resources.empty() ? std::vector<std::string>{step.name} : step.resources;
       names.erase(std::unique(names.begin(), names.end()), names.end());
-      for (const std::string& name : names)
+      for (const std::string& resource : names) {
+        // A track a resource and step: what shares a resource overlaps in time, and events of a track must not.
+        const std::string name = step.resources.empty() ? step.name : resource + ": " + step.name;
         events.emplace_back(json::Object{{"ph", "X"},
                                          {"name", step.name},
                                          {"pid", process},
                                          {"tid", tracks.number(name, events)},
-                                         {"ts", rounded(span.begin.us())},
-                                         {"dur", rounded(span.end.us() - span.begin.us())},
+                                         {"ts", span.begin.us()},
+                                         {"dur", span.end.us() - span.begin.us()},
                                          {"args", json::Object{{"bytes", span.bytes.count}}}});
+      }
     }
   }
   return json::dump(json::Object{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}});
@@ -66,7 +68,7 @@ std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t wid
   const std::size_t columns = width - name_width - 3;
   const double end = end_us(paths);
   if (end <= 0) return {};
-  std::string text = fmt::format("\nTime line, 0 to {} us (# busy, . waits between pieces)\n", short_number(end));
+  std::string text = fmt::format("\nTime line, 0 to {} us (# works on a piece, . waits for one;\na piece is at the next step some time after it was sent)\n", short_number(end));
   for (const TracedPath& path : paths) {
     text += path.name + "\n";
     for (std::size_t s = 0; s < path.timeline.steps.size(); ++s) {

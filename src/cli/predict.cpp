@@ -107,8 +107,19 @@ std::string describe_path(PathKind path) {
   return {};
 }
 
-std::string path_heading(PathKind path, const Results& results) {
+/// The NICs that the stages of a prediction use, in order.
+std::string nics_of(const Graph& graph, const sim::Prediction& prediction) {
+  std::string nics;
+  for (const Stage& stage : prediction.stages) {
+    if (stage.mover != Mover::wire) continue;
+    nics = fmt::format("{} and {}", graph.label(stage.from), graph.label(stage.to));
+  }
+  return nics;
+}
+
+std::string path_heading(const Graph& graph, PathKind path, const Results& results, const sim::Prediction& prediction) {
   std::string text = fmt::format("\n{}: {}\n", to_string(path), describe_path(path));
+  if (const std::string nics = nics_of(graph, prediction); !nics.empty()) text += fmt::format("  by {}, one NIC a host (--via chooses)\n", nics);
   const PathVerdict& verdict = results.verdicts.at(path);
   if (verdict.answer != PairAnswer::works)
     text += "  " + wrapped(fmt::format("verdict: {}, {} (gdr check says more)", to_string(verdict.answer), verdict.reason), 4, 78) + "\n";
@@ -135,7 +146,7 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
                       short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{:.2f}", p.cpu_cores), p.bottleneck.substr(0, 32)});
     }
     const sim::Prediction& last = results.predictions[end - 1];
-    text += path_heading(path, results);
+    text += path_heading(graph, path, results, last);
     text += fmt::format("  bytes per payload byte: host memory {:g}, DRAM {:g}, PCIe {:.2f}\n", last.host_memory_bytes_per_byte,
                         last.dram_bytes_per_byte, last.pcie_bytes_per_byte);
     text += table(rows);
@@ -277,6 +288,7 @@ int run(const PredictOptions& options, const ModelLibrary& models) {
     run_flows(parts, options);
     return 0;
   }
+  if (options.range && options.format == "csv") throw InputError("--range goes with the formats text and json");
   if (options.from.empty() || options.to.empty()) throw InputError("say what to predict: --from HOST/DEVICE --to HOST/DEVICE, or --flows FILE");
   sim::Simulator simulator;
   const Results results = run_transfers(simulator, parts, options);
@@ -319,7 +331,10 @@ void add_predict(CLI::App& app, Context& context) {
   command->callback([options, command, &context] {
     // Every flow of a file says these for itself; silence would look like obedience.
     if (!options->flows.empty())
-      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional", "--initiator", "--work-request", "--inline", "--pageable", "--window", "--range"})
+      for (const char* name : {"--initiator", "--work-request", "--inline", "--pageable", "--window", "--range"})
+        if (command->get_option(name)->count() > 0) throw InputError(fmt::format("{} and --flows exclude each other", name));
+    if (!options->flows.empty())
+      for (const char* name : {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--bidirectional"})
         if (command->get_option(name)->count() > 0) throw InputError(fmt::format("{} and --flows exclude each other: the file says it for each flow", name));
     context.exit_code = run(*options, *context.models);
   });

@@ -75,6 +75,7 @@ std::vector<Transfer> transfers_of(const Graph& graph, const TransferOptions& op
   base.pageable = options.pageable;
   if (!options.work_request.empty()) base.push_request = options.work_request == "push";
   if (!options.window.empty()) base.window = of_option("--window", options.window, [&] { return parse_bytes(options.window); });
+  if (base.window && base.window->count == 0) throw InputError("--window 0: nothing is in it; give the size of the memory that transfers are spread over");
   if (!options.via.empty())
     for (const std::string& nic : split(options.via)) base.via.push_back(of_option("--via", options.via, [&] { return find_device(topology, nic); }));
   std::vector<PathKind> paths;

@@ -36,7 +36,7 @@ std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100)
 std::string case_table(const Results& results) {
   std::vector<std::vector<std::string>> rows{{"case", "predicted", "measured", "unit", "error", "range"}};
   for (const sim::CaseResult* r : results)
-    rows.push_back({r->published->name.substr(0, 36), short_number(r->predicted), short_number(r->published->measured), unit(*r->published), percent(r->error()),
+    rows.push_back({r->published->name.substr(0, 38), short_number(r->predicted), short_number(r->published->measured), unit(*r->published), percent(r->error()),
                     r->high > 0 ? fmt::format("{}..{}{}", short_number(r->low), short_number(r->high), r->in_range() ? "" : "!") : ""});
   return table(rows);
 }
@@ -70,11 +70,12 @@ Results worst(Results results, std::size_t count) {
 std::string to_text(const Results& validation, const Results& calibration, const sim::PublishedCases& all, bool ranges) {
   std::string text;
   for (const auto& [title, results] : {std::pair{"Validation: figures that no parameter was fitted to", validation},
-                                       std::pair{"Calibration: figures that parameters were set by", calibration}}) {
+                                       std::pair{"Calibration: figures that parameters may rest on", calibration}}) {
     if (results.empty()) continue;
     text += fmt::format("{}\n\n", title);
     for (const auto& [name, some] : by_category(results)) text += fmt::format("{}\n{}\n", name, case_table(some));
     text += summary(results, ranges) + "\n";
+    if (ranges) text += "range: what the prediction may be off by; ! the measured value lies outside.\nin range: share of measured values inside; high/low: of the ranges, median.\n\n";
   }
   if (!validation.empty()) {
     text += "The worst of validation\n\n";
@@ -100,8 +101,9 @@ std::string to_text(const Results& validation, const Results& calibration, const
 
 json::Value errors_to_json(const Results& results) {
   const sim::Errors errors = sim::errors_of(results);
+  const bool ranges = errors.range > 0;
   return json::Object{{"cases", static_cast<std::int64_t>(errors.count)}, {"median", rounded(errors.median)}, {"percentile90", rounded(errors.percentile90)},
-                      {"in_range", rounded(errors.in_range)}, {"high_over_low", rounded(errors.range)}};
+                      {"in_range", ranges ? rounded(errors.in_range) : json::Value()}, {"high_over_low", ranges ? rounded(errors.range) : json::Value()}};
 }
 
 std::string to_json_text(const Results& validation, const Results& calibration, const sim::PublishedCases& all) {
@@ -135,6 +137,7 @@ int run(const Options& options, const ModelLibrary& models) {
   const std::filesystem::path data = std::filesystem::path(models.folder()).parent_path();
   const std::vector<std::string> paths = options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"} : options.paths;
   const sim::PublishedCases all = sim::load_published(paths, data / "topologies");
+  if (all.cases.empty()) throw InputError("no case in " + (options.paths.empty() ? models.folder() + "/published" : options.paths.front()) + "; give a file or folder of cases");
   sim::Simulator simulator;
   const auto results = sim::run_published(simulator, models, all.cases, !options.no_ranges);
   Results validation;

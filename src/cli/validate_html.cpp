@@ -45,6 +45,8 @@ std::string chart(const std::map<std::string, Results>& categories, std::size_t 
       const double measured = r->published->measured;
       if (r->high > 0)
         svg += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" class=\"range\"/>\n", x, y_of(r->low / measured), y_of(r->high / measured));
+      const bool beyond = std::abs(std::log(r->predicted / measured)) > std::log(most_ratio);
+      if (beyond) svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"axis\">{:.2g}</text>\n", x + 5, y_of(r->predicted / measured) + 4, r->predicted / measured);
       svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" class=\"dot\"><title>{}: {} {} predicted, {} measured</title></circle>\n", x,
                          y_of(r->predicted / measured), html_escaped(r->published->name), short_number(r->predicted), unit(*r->published), short_number(measured));
       x += step;
@@ -82,9 +84,11 @@ std::string section(const std::string& title, const Results& results) {
 }  // namespace
 
 std::string validation_to_html(const Results& validation, const Results& calibration, const sim::PublishedCases& all) {
-  std::string body = "<p>Predicted over measured, one dot a case; a line is the stated range. 1 is right.</p>\n";
+  const bool ranges = !validation.empty() && validation.front()->high > 0;
+  std::string body = fmt::format("<p>Predicted over measured, one dot a case{}. 1 is right; what lies beyond {} is drawn at the edge, with its number.</p>\n",
+                                 ranges ? "; a line is the stated range" : "", most_ratio);
   body += section("Validation: figures that no parameter was fitted to", validation);
-  if (!calibration.empty()) body += section("Calibration: figures that parameters were set by", calibration);
+  if (!calibration.empty()) body += section("Calibration: figures that parameters may rest on", calibration);
   body += "<h2>Left out</h2>\n<table><tr><th>record</th><th class=\"left\">reason</th></tr>\n";
   for (const sim::LeftOut& left : all.left_out)
     body += fmt::format("<tr><td>{}</td><td class=\"left\">{}</td></tr>\n", html_escaped(left.name), html_escaped(left.reason));

@@ -55,7 +55,10 @@ int nvlink_count(const Graph& graph, DeviceId a, DeviceId b) {
     if (link.from == name_a && is_switch(link)) to_switch_a += link.count;
     if (link.from == name_b && is_switch(link)) to_switch_b += link.count;
   }
-  return direct > 0 ? direct : std::min(to_switch_a, to_switch_b);
+  if (direct > 0) return direct;
+  const int switched = std::min(to_switch_a, to_switch_b);
+  // NVSwitches of two boards need links of their own.
+  return switched > 0 && graph.nvlink_route(graph.device(a), graph.device(b)) ? switched : 0;
 }
 
 std::string smi_distance(const Graph& graph, DeviceId a, DeviceId b) {
