@@ -119,7 +119,7 @@ END
     fi
     # 20 writes of 64 KiB: the switch and the server's NIC count each byte once, the client's NIC what it repeats, too.
     IFS=: read -r payload repeated < <(tr -d '\n ' <counters |
-      sed -En 's/.*"requests","packets":[0-9]*,"payload":([0-9]*),.*"repeated_payload":([0-9]*).*/\1:\2/p') || true
+      sed -En 's/.*"requests","packets":[0-9]*,"payload":([0-9]*),"announced":[0-9]*,"repeated_packets":[0-9]*,"repeated_payload":([0-9]*)}.*/\1:\2/p') || true
     [ "${payload:-}" = 1310720 ] || fail "the client's payload is not 20 x 64 KiB: $(cat counters)"
     said '^h0| nic_read 0 nic_written 1310720$'
     said "^h1| nic_read $((payload + repeated)) nic_written 0$"
