@@ -150,6 +150,8 @@ std::string not_predicted(const Figure& figure) {
 std::string next_of_storage(const Fit& fit) {
   if (fit.candidates.empty()) return "Give the drive and the GPU that were used (--from, --to), or a topology that has the drives.";
   if (fit.sureness == Sureness::none) return "Compare with the same run on fewer files, with more threads (-w) and through the CPU (-x 1); the file system or a RAID may bound it.";
+  if (fit.figure.peer_to_peer == true && fit.sureness == Sureness::open)
+    return "Several ways give as much here: cufile.log and gdscheck -p say whether GPUDirect Storage was used.";
   if (fit.figure.peer_to_peer == true && fit.candidates.front().path == "staged")
     return "The data takes the way through host memory (compatibility mode): gdscheck -p says why, gdr doctor looks for the cause.";
   return "Nothing: this is what the topology gives.";

@@ -171,7 +171,7 @@ TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
   const NamedText text = read_input(folder + "measurements.txt");
   std::size_t p2p = 0;
   for (const auto& fit : measured::fit(sim::simulator(), topology, library(), read_figures(text.text, text.name), {})) {
-    if (fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
+    if (!fit.figure.gpus || fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
     ++p2p;
     ASSERT_FALSE(fit.candidates.empty());
     std::printf("%s to %s%s  measured %.2f GB/s  predicted %.2f  deviation %+.1f %%\n", fit.from.c_str(), fit.to.c_str(), fit.figure.bidirectional ? " both ways" : "", fit.figure.bandwidth->gigabytes_per_second(),
