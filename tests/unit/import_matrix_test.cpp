@@ -143,6 +143,12 @@ TEST(TopoMatrix, NvlinksGoThroughSwitchesWhereAGpuHasNotEnoughForAll) {
 }
 
 /// Found by fuzzing: a listing with NICs alone and a table with GPUs, too, must not name devices twice.
+TEST(TopoMatrix, ANicHasNoNvlink) {
+  const Topology topology = import_text("\tGPU0\tGPU1\tNIC0\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nNIC0\tNV4\tSYS\t X \n");
+  EXPECT_EQ(topology.hosts.at(0).nvlinks.size(), 1U);
+  EXPECT_EQ(read_topology(to_json(topology), "again", ""), topology);
+}
+
 TEST(TopoMatrix, ATreeWithoutGpusKeepsItsNics) {
   const Topology topology = import_text(std::string("01:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n\n") + table);
   EXPECT_EQ(topology.hosts.at(0).devices.size(), 1U);

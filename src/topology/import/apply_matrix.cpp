@@ -165,6 +165,8 @@ class Applier {
     constexpr int most_links = 18;
     std::vector<int> links(matrix_.names.size(), 0);
     const auto count_of = [&](Index a, Index b) {
+      // A NIC has no NVLink: a table that says so has slipped.
+      if (!is_gpu(matrix_.names[a]) || !is_gpu(matrix_.names[b])) return 0;
       const std::string w = word(a, b);
       return w.starts_with("NV") ? text::whole_int(w.substr(2)).value_or(0) : 0;
     };
