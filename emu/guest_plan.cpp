@@ -118,7 +118,7 @@ std::string environment(const Topology& topology, std::size_t index) {
 std::string module_settings(const Topology& topology, std::size_t index, const RunPlan& run, const PcieTree& tree,
                             const ModelLibrary& models) {
   const Host& host = topology.hosts[index];
-  std::string text = gpu_settings(host, tree.places, models) + refused_pairs(topology, index, models);
+  std::string text = gpu_settings(host, tree.places, models) + nic_settings(host, models) + refused_pairs(topology, index, models);
   for (const Refusal& refusal : run.refusals)
     if (refusal.host.empty() || refusal.host == host.name) text += fmt::format("#refuse {} --refuse-registration\n", refusal.rule);
   return text + pci_overlay(Graph(topology), index, tree, models);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "topology/import/text.hpp"
@@ -55,13 +57,32 @@ void commands(observed::Capture& capture) {
   }
 }
 
+/// NCCL's settings that the rules look for, from where NCCL takes them, what counts more last. Others may tell of paths and users.
+void settings(observed::Capture& capture) {
+  static constexpr std::array<std::string_view, 3> names{"NCCL_IB_GID_INDEX=", "NCCL_IB_TIMEOUT=", "NCCL_NET_GDR_LEVEL="};
+  std::string all;
+  const char* home = std::getenv("HOME");
+  for (const std::string& path : {std::string("/etc/nccl.conf"), std::string(home != nullptr ? home : "") + "/.nccl.conf"}) {
+    std::ifstream file(path);
+    for (std::string line; file && std::getline(file, line);) all += line + "\n";
+  }
+  for (char** variable = environ; *variable != nullptr; ++variable) all.append(*variable).append("\n");
+  std::string kept;
+  for (const std::string_view line : text::lines(all))
+    if (std::any_of(names.begin(), names.end(), [&](std::string_view name) { return line.starts_with(name); })) kept.append(line).append("\n");
+  if (!kept.empty()) capture.commands["settings of NCCL"] = kept;
+}
+
 }  // namespace
 
 observed::Capture gather(const std::string& root, bool anonymous) {
   observed::Capture capture;
   capture.root = geteuid() == 0;
   capture.files = observed::CapturedFiles::of_folder(root);
-  if (root == "/") commands(capture);
+  if (root == "/") {
+    commands(capture);
+    settings(capture);
+  }
   bool hidden = false;
   for (const auto& [path, content] : capture.files.files()) hidden = hidden || (path.ends_with("/config") && content.size() <= 64);
   if (hidden) capture.missing["ACS, ATS, payload and read request sizes"] = "configuration space beyond 64 bytes needs root";
