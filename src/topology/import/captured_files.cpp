@@ -208,6 +208,14 @@ std::vector<std::string> CapturedFiles::list(std::string_view path) const {
   return found == folders_.end() ? std::vector<std::string>() : std::vector<std::string>(found->second.begin(), found->second.end());
 }
 
+std::vector<std::string> interfaces_of(const CapturedFiles& files, const std::string& function) {
+  std::vector<std::string> found = files.list(function + "/net");
+  for (const std::string& part : files.list(function))
+    if (part.starts_with("virtio"))
+      for (const std::string& name : files.list(function + "/" + part + "/net")) found.push_back(name);
+  return found;
+}
+
 CapturedFiles CapturedFiles::of_folder(const std::string& folder) {
   std::error_code error;
   fs::path root = folder;

@@ -117,10 +117,7 @@ class Reader {
     };
     if (const auto group = text::whole_int(target("iommu_group"))) function.iommu_group = group;
     function.driver = text::printable(target("driver"), 40);
-    for (const std::string& name : files_.list(at + "net")) function.networks.push_back(text::printable(name, 40));
-    for (const std::string& part : files_.list(at))
-      if (part.starts_with("virtio"))
-        for (const std::string& name : files_.list(at + part + "/net")) function.networks.push_back(text::printable(name, 40));
+    for (const std::string& name : interfaces_of(files_, at)) function.networks.push_back(text::printable(name, 40));
     if (const auto devices = files_.list(at + "infiniband"); !devices.empty()) function.rdma_device = text::printable(devices.front(), 40);
     if (const std::string type = files_.line(at + "iommu_group/type"); !type.empty())
       machine_.software.iommu = type == "identity" ? IommuMode::passthrough : IommuMode::translate;
