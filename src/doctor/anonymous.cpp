@@ -64,7 +64,8 @@ class Replacer {
     if (match[2].matched) return new_gid(found);
     if (match[3].matched) return numbered(macs_, found, [](std::size_t n) { return fmt::format("02:00:00:00:{:02x}:{:02x}", n >> 8U & 0xffU, n & 0xffU); });
     if (match[4].matched) return numbered(guids_, found, [](std::size_t n) { return fmt::format("0000:0000:0000:{:04x}", n & 0xffffU); });
-    if (match[6].matched) return numbered(interfaces_, found, [](std::size_t n) { return fmt::format("enx{:012x}", 0x020000000000U + n); });
+    if (match[6].matched)
+      return numbered(interfaces_, found, [](std::size_t n) { return fmt::format("enx{:012x}", 0x020000000000U + n); });
     if (found == "127.0.0.1" || found == "0.0.0.0") return found;
     return numbered(ips_, found, [](std::size_t n) { return fmt::format("192.0.2.{}", n & 0xffU); });
   }
@@ -87,7 +88,8 @@ class Replacer {
 
 /// Of the kernel's parameters those that the rules or a reader may ask for: others name disks, servers and the host.
 std::string plain_parameters(std::string_view line) {
-  static constexpr std::array<std::string_view, 10> kept{"iommu", "intel_iommu", "amd_iommu", "pci", "pcie_", "nvidia", "default_hugepagesz", "hugepages", "numa", "mitigations"};
+  static constexpr std::array<std::string_view, 9> kept{"iommu",     "intel_iommu",        "amd_iommu", "pci", "nvidia",
+                                                        "hugepages", "default_hugepagesz", "numa",      "mitigations"};
   std::string text;
   for (const std::string_view word : text::words(line))
     if (std::any_of(kept.begin(), kept.end(), [&](std::string_view start) { return word.starts_with(start); }))

@@ -147,7 +147,8 @@ TEST(GuestCapture, FindingsOfTheChecklistAppearAndGoAway) {
     return std::find(found.begin(), found.end(), rule) != found.end();
   };
   observed::Capture one = captured();
-  for (const char* rule : {"peermem-missing", "gid-index-wrong", "vm-hides-topology", "nic-without-rdma"}) EXPECT_FALSE(has(one, rule)) << rule;
+  for (const char* rule : {"peermem-missing", "gid-index-wrong", "vm-hides-topology", "nic-without-rdma"})
+    EXPECT_FALSE(has(one, rule)) << rule;
   one.commands["settings of NCCL"] = "NCCL_IB_GID_INDEX=7\n";
   EXPECT_TRUE(has(one, "gid-index-wrong"));
   one.commands["settings of NCCL"] = "NCCL_IB_GID_INDEX=1\n";
@@ -156,7 +157,8 @@ TEST(GuestCapture, FindingsOfTheChecklistAppearAndGoAway) {
 
 TEST(Anonymous, ParametersMountsBuildersAndInterfacesTellNoNames) {
   observed::Capture one;
-  one.files.add_file("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/mapper/vega-root nfsroot=store:/vega ip=::::vega intel_iommu=on iommu=pt\n");
+  one.files.add_file("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/mapper/vega-root nfsroot=store:/vega ip=::::vega intel_iommu=on "
+                                     "iommu=pt\n");
   one.files.add_file("proc/mounts",
                      "/dev/mapper/vega-root / ext4 rw,relatime 0 0\nstore.example.com:/home/ada /home/ada nfs4 rw 0 0\n"
                      "/dev/sdb1 /home/ada/scratch xfs rw,noatime 0 0\n");

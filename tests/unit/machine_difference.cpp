@@ -246,7 +246,8 @@ class Comparison {
   void bandwidth(const std::string& what, const std::optional<Bandwidth>& wanted, const std::optional<Bandwidth>& found) {
     const double one = wanted ? wanted->bytes_per_second : 0;
     const double other = found ? found->bytes_per_second : 0;
-    if (std::abs(one - other) > tolerance * one) lines_.push_back(fmt::format("{}: {:.1f} GB/s wanted, {:.1f} seen", what, one * 1e-9, other * 1e-9));
+    if (std::abs(one - other) > tolerance * one)
+      lines_.push_back(fmt::format("{}: {:.1f} GB/s wanted, {:.1f} seen", what, one * 1e-9, other * 1e-9));
   }
 
   Topology original_;
