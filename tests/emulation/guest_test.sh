@@ -87,7 +87,7 @@ lspci -vvv -s "$(basename "$device")" | tr '\t' ' ' | grep -E 'LnkSta:|MaxReadRe
 setpci -s "$(basename "$port")" ECAP_ACS+6.w=0
 lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep ACSCtl
 END
-    distances dgx-a100 --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true --set h0/gpu1.link=gen4x8 --set h0/gpu2.max_payload=512B \
+    distances dgx-a100 --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true --set h0/gpu1.link=gen4x8 --set max_payload=128B \
       --set h0/nic0.max_read_request=4KiB --set h0/nic1.relaxed_ordering=false --set h0/gpu3.bar_size=64GiB --set h0/nic2.port_rate=100Gb/s
     says 'gpu0 vendor 0x10de' 'gpu0 device 0x20b2' 'gpu0 class 0x030200' 'gpu0 max_link_speed 16.0 GT/s PCIe' \
       'gpu0 max_link_width 16' 'gpu0 current_link_speed 16.0 GT/s PCIe' 'gpu0 current_link_width 16' 'gpu0 numa_node 3' \

@@ -59,4 +59,4 @@ fi
 host=trainer-seven
 emulate "$topology" --set $host/gpu0.bar_size=256MiB --set $host/nic0.link=gen3x4 --set $host/nic0.link_capability=gen4x16 --set iommu=translate \
   --set $host/gpu0.acs=RR+CR -- "$gdr" capture -o changed.json
-shows changed locked-memory-limited bar-too-small link-degraded iommu-translating acs-redirect nic-wider-than-slot
+shows changed locked-memory-limited bar-too-small link-degraded iommu-translating acs-redirect
