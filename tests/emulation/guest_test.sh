@@ -16,7 +16,13 @@ same_machine() {
   local topology=$1 settings=()
   shift
   for word; do [ "$word" = --set ] || settings+=("$word"); done
-  "$compare_capture" "$topology" capture.json ${settings[@]+"${settings[@]}"} >differences 2>&1 || fail "the capture is not the topology: $(head -n 20 differences)"
+  "$compare_capture" "$topology" capture.json ${settings[@]+"${settings[@]}"} >differences 2>&1
+  case $? in
+    0) return ;;
+    # In a virtual machine nobody believes the links of switches.
+    1) grep -q '"virtual_machine": true' "$topology" && ! grep -vE ': link: |: bandwidth of ' differences >/dev/null && return ;;
+  esac
+  fail "the capture is not the topology: $(head -n 20 differences)"
 }
 
 # says LINE...: each is a line of h0's output, as an extended regular expression.
@@ -57,8 +63,7 @@ END
   [ -n "$wanted" ] || fail "gdr check gives no distances"
   # A topology may leave open whether it is PHB or NODE.
   diff <(sed 's,PHB/NODE,NODE,' <<<"$wanted") <(seen distance "$wanted") || fail "distances are not the topology's"
-  # In a virtual machine nobody believes the links of switches: that much is lost.
-  grep -q '"virtual_machine": true' "$topology" || same_machine "$topology" "$@"
+  same_machine "$topology" "$@"
   if grep 'hwloc is skipped' "$work/out"; then return; fi
   diff <(where_they_meet <<<"$wanted") <(seen hwloc "$wanted") || fail "hwloc sees another tree"
 }
@@ -97,7 +102,7 @@ END
     [ $((last - first + 1)) -eq $((128 << 30)) ] || fail "the BAR is $((last - first + 1)) bytes"
     if ! grep 'lspci is skipped' "$work/out"; then
       says '.*ACSCtl:.*ReqRedir\+ CmpltRedir\+ UpstreamFwd\+.*' '.*ACSCtl:.*ReqRedir- CmpltRedir- UpstreamFwd-.*' \
-        '.*ACSCap:.*ReqRedir\+.*' '.*LnkSta:.*16GT/s.*Width x16.*' '.*MaxPayload 256 bytes, MaxReadReq 512 bytes' \
+        '.*ACSCap:.*ReqRedir\+.*' '.*LnkSta:.*16GT/s.*Width x16.*' '.*MaxPayload 128 bytes, MaxReadReq 512 bytes' \
         '.*ATSCtl:.*Enable\+.*' '.*Region 2: Memory.*size=128G.*'
     fi
     ;;

@@ -170,6 +170,7 @@ class Comparison {
     const bool told_by_id = header != nullptr && std::find(header->pci_ids.begin(), header->pci_ids.end(), id) != header->pci_ids.end();
     if (told_by_id) same(wanted.name, "model", wanted.model, found.model);
     else models_not_shown_[found.name] = wanted.model;
+    if (!wanted.acs) acs_left_open_.insert(found.name);
     if (wanted.kind == DeviceKind::host_bridge) return;
     const auto link = wanted.link ? wanted.link : wanted.link_capability ? wanted.link_capability : named_model_link(models_, wanted);
     stated(wanted.name, "link", link, found.link);
@@ -209,8 +210,10 @@ class Comparison {
   static std::string device_of(const std::string& label) { return label.substr(label.find('/') + 1); }
 
   void pairs() {
-    for (Device& device : other().devices)
+    for (Device& device : other().devices) {
       if (const auto model = models_not_shown_.find(device.name); model != models_not_shown_.end()) device.model = model->second;
+      if (acs_left_open_.contains(device.name)) device.acs.reset();
+    }
     const Verdict wanted = judge(Graph(original_), models_);
     const Verdict found = judge(Graph(seen_), models_);
     same("host", "number of pairs", wanted.pairs.size(), found.pairs.size());
@@ -259,6 +262,7 @@ class Comparison {
   std::vector<std::string> lines_;
   std::map<std::string, std::string> names_;  ///< of the original's devices, in the other
   std::map<std::string, std::string> models_not_shown_;  ///< by the other's name: the file's, which its ID does not tell
+  std::set<std::string> acs_left_open_;                  ///< by the other's name: a guest has something there
   bool names_complete_ = true;
 };
 

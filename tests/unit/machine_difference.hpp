@@ -15,7 +15,7 @@ namespace gdr::test {
 /// and findings.
 ///
 /// Not compared is what no guest shows (docs/emulation.md): NVLink, the number of a NIC's ports, versions of kernel, CUDA and NCCL, a NIC's
-/// settings of the network, and models that do not list the ID which the file gives. Verdicts are compared with these left out, or equal.
+/// settings of the network, and models that do not list the ID which the file gives; nor what the topology leaves open, as ACS. Verdicts are compared with these left out, or equal.
 std::vector<std::string> differences(const Topology& original, const Topology& seen, const ModelLibrary& models);
 
 }  // namespace gdr::test
