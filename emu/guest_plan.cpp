@@ -32,6 +32,18 @@ void add(std::vector<std::string>& arguments, const char* option, std::string va
   arguments.push_back(std::move(value));
 }
 
+/// What tells a real machine from a virtual one: a bit of CPUID, which the kernel needs for its paravirtual clock alone, and the
+/// firmware's name of the vendor. KVM runs the machine's own processor.
+void add_identity(std::vector<std::string>& arguments, const Topology& topology, const Host& host, bool kvm, const ModelLibrary& models) {
+  const bool is_virtual = host.virtual_machine.value_or(false);
+  const std::string identity = kvm ? std::string() : processor_identity(host, models);
+  std::string cpu = kvm ? "host" : "max";
+  if (!is_virtual) cpu += ",-hypervisor";
+  if (!identity.empty()) cpu += "," + identity;
+  add(arguments, "-cpu", std::move(cpu));
+  if (!is_virtual) add(arguments, "-smbios", fmt::format("type=1,manufacturer=gdr,product={}", option_value(topology.name)));
+}
+
 /// A CPU a NUMA node. Sockets have the same number of CPUs in QEMU: those too many go to the socket's last node.
 void add_processors(std::vector<std::string>& arguments, const Host& host, Bytes gpu_memory) {
   std::size_t cores = 1;
@@ -106,7 +118,7 @@ std::string environment(const Topology& topology, std::size_t index) {
 std::string module_settings(const Topology& topology, std::size_t index, const RunPlan& run, const PcieTree& tree,
                             const ModelLibrary& models) {
   const Host& host = topology.hosts[index];
-  std::string text = gpu_settings(host, tree.places, models) + refused_pairs(topology, index, models);
+  std::string text = gpu_settings(host, tree.places, models) + nic_settings(host, models) + refused_pairs(topology, index, models);
   for (const Refusal& refusal : run.refusals)
     if (refusal.host.empty() || refusal.host == host.name) text += fmt::format("#refuse {} --refuse-registration\n", refusal.rule);
   return text + pci_overlay(Graph(topology), index, tree, models);
@@ -155,9 +167,7 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   add(arguments, "-machine", "q35,vmport=off");
   // The multi-threaded TCG crashed once in some sixty boots.
   add(arguments, "-accel", run.kvm ? "kvm" : "tcg,thread=single");
-  // KVM runs the machine's own processor.
-  const std::string identity = processor_identity(host, models);
-  add(arguments, "-cpu", run.kvm ? "host" : identity.empty() ? "max" : "max," + identity);
+  add_identity(arguments, topology, host, run.kvm, models);
   add_processors(arguments, host, all_gpu_memory);
   add(arguments, "-kernel", run.kernel.image);
   add(arguments, "-initrd", run.kernel.initramfs);

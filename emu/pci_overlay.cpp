@@ -114,7 +114,26 @@ std::optional<Bytes> max_read_request_of(const ModelLibrary& models, const Devic
   }
 }
 
-void set_sizes(Registers& function, const ModelLibrary& models, const Device& device) {
+/// What the system sets where the file does not say: what the file says of another function below the same root port, else the largest
+/// that all of them take.
+Bytes common_payload(const Host& host, const ModelLibrary& models, const Device& device) {
+  const auto top = [&](const Device* at) {
+    for (auto above = device_index(host, at->under); above && host.devices[*above].kind == DeviceKind::pci_switch;
+         above = device_index(host, at->under))
+      at = &host.devices[*above];
+    return at;
+  };
+  std::optional<Bytes> stated;
+  Bytes taken = max_payload_of(models, device);
+  for (const Device& other : host.devices) {
+    if (top(&other) != top(&device)) continue;
+    if (other.max_payload) stated = std::min(*other.max_payload, stated.value_or(*other.max_payload));
+    else if (header_of(models, other) != nullptr) taken = std::min(taken, max_payload_of(models, other));
+  }
+  return stated.value_or(taken);
+}
+
+void set_sizes(Registers& function, const ModelLibrary& models, const Host& host, const Device& device) {
   std::uint32_t mask = 0;
   std::uint32_t value = 0;
   const auto field = [&](unsigned shift, unsigned bits, std::uint32_t content) {
@@ -122,12 +141,14 @@ void set_sizes(Registers& function, const ModelLibrary& models, const Device& de
     value |= content << shift;
   };
   if (device.max_payload || header_of(models, device) != nullptr) {
-    const unsigned code = size_code(max_payload_of(models, device));
-    function.set('p', device_capabilities, 0x7, code);
-    field(max_payload_shift, 0x7, code);
+    const Bytes now = device.max_payload.value_or(common_payload(host, models, device));
+    function.set('p', device_capabilities, 0x7, size_code(std::max(now, max_payload_of(models, device))));
+    field(max_payload_shift, 0x7, size_code(now));
   }
   if (const auto size = max_read_request_of(models, device)) field(max_read_request_shift, 0x7, size_code(*size));
-  if (device.relaxed_ordering) field(relaxed_ordering_bit, 0x1, *device.relaxed_ordering ? 1 : 0);
+  // On after a reset.
+  if (device.relaxed_ordering || device.kind == DeviceKind::nic)
+    field(relaxed_ordering_bit, 0x1, device.relaxed_ordering.value_or(true) ? 1 : 0);
   if (mask != 0) function.set('p', device_control, mask, value, mask);
 }
 
@@ -149,7 +170,7 @@ void add_device(std::string& text, const Graph& graph, DeviceId id, PciPlace pla
   const bool ethernet = device.kind == DeviceKind::nic && runs_ethernet(topology, models, device);
   if (const std::uint32_t code = class_of(models, device, ethernet); code != 0)
     function.set('c', class_register, 0xffffff00, code << 8U);
-  set_sizes(function, models, device);
+  set_sizes(function, models, host, device);
   if (device.ats) function.set('t', ats_register, 0xffffffff, *device.ats ? ats_enabled : 0, ats_enabled);
   if (device.kind == DeviceKind::gpu && (device.bar_size || header_of(models, device) != nullptr))
     function.set_bar_size(gpu_memory_bar, device.bar_size.value_or(gpu_model(models, device).bar_size.value));
@@ -166,7 +187,8 @@ void add_device(std::string& text, const Graph& graph, DeviceId id, PciPlace pla
   const auto at_least = [&](PcieLink link) {
     return PcieLink{std::max(link.generation, now->generation), std::max(link.width, now->width)};
   };
-  const PcieLink both = at_least(device.link_capability.value_or(trainable_link(graph, models, id).value_or(*now)));
+  // Where the file does not say, the slot is no better than it runs: the verdict on the file does not count on more.
+  const PcieLink both = at_least(device.link_capability.value_or(*now));
   port.set_links(*now, both);
   function.set_links(*now, at_least(named.value_or(both)));
 }
@@ -186,7 +208,14 @@ std::string pci_overlay(const Graph& graph, std::size_t host_index, const PcieTr
     if (const auto bridge = device_index(host, root.bridge)) id = host.devices[*bridge].pci_id;
     const CpuModel* cpu = named_cpu(host.sockets.at(graph.socket_of_numa(host_index, root.numa)), models);
     if (id.empty() && cpu != nullptr && !cpu->host_bridge_ids.empty()) id = cpu->host_bridge_ids.front();
-    if (!id.empty()) Registers(text, 'p', root.first_port).set_id(id);
+    if (id.empty()) continue;
+    Registers(text, 'p', root.first_port).set_id(id);
+    // Its other ports, too: with QEMU's ID nobody would believe their links.
+    for (std::size_t device = 0; device < host.devices.size(); ++device) {
+      const PciPlace place = tree.places[device];
+      const bool another = place != 0 && place % 8 == 0 && place != root.first_port;
+      if (another && !root.bridge.empty() && host.devices[device].under == root.bridge) Registers(text, 'p', place).set_id(id);
+    }
   }
   for (std::size_t device = 0; device < host.devices.size(); ++device)
     if (tree.places[device] != 0) add_device(text, graph, {host_index, device}, tree.places[device], models);

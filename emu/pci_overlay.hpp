@@ -9,7 +9,7 @@
 namespace gdr::emu {
 
 /// What a host's PCI functions shall look like and QEMU cannot make them look like: IDs and classes, links, payload and read
-/// request sizes, ACS of ports, ATS, BAR sizes, as lines that emu/module/gdr_pci_overlay.c takes (the format is told there). What
+/// request sizes, relaxed ordering (of NICs on, unless the topology says no), ACS of ports, ATS, BAR sizes, as lines that emu/module/gdr_pci_overlay.c takes (the format is told there). What
 /// neither the topology nor a model that it names says is left as QEMU has it. `graph` is of the whole topology.
 std::string pci_overlay(const Graph& graph, std::size_t host, const PcieTree& tree, const ModelLibrary& models);
 

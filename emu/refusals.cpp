@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -113,6 +116,31 @@ std::string gpu_settings(const Host& host, const std::vector<std::size_t>& place
     const Device& device = host.devices[gpu.device];
     const bool peermem = !is_amd_gpu(models, device);
     text += fmt::format("#gpu {} {} {} {}\n", gpu.number, places.at(gpu.device), bar_window(models, device).count, peermem ? 1 : 0);
+  }
+  return text;
+}
+
+std::string nic_settings(const Host& host, const ModelLibrary& models) {
+  struct Code {
+    unsigned code;
+    double value;
+  };
+  // Speeds are Gb/s a lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR. The usual width comes first: of equal rates the first is taken.
+  static constexpr std::array<Code, 7> speeds{{{1, 2.5}, {2, 5}, {4, 10}, {16, 14}, {32, 25}, {64, 50}, {128, 100}}};
+  static constexpr std::array<Code, 4> widths{{{2, 4}, {1, 1}, {16, 2}, {4, 8}}};
+  std::string text;
+  for (const Numbered& nic : numbered_devices(host, DeviceKind::nic)) {
+    const Device& device = host.devices[nic.device];
+    const double wanted = device.port_rate.value_or(nic_model(models, device).port_rate.value).bytes_per_second * 8e-9;
+    std::pair<unsigned, unsigned> best;
+    double off = std::numeric_limits<double>::infinity();
+    for (const Code& width : widths)
+      for (const Code& speed : speeds)
+        if (const double away = std::abs(width.value * speed.value - wanted); away < off) {
+          off = away;
+          best = {speed.code, width.code};
+        }
+    text += fmt::format("#nic {} {} {}\n", nic.number, best.first, best.second);
   }
   return text;
 }

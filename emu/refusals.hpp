@@ -26,6 +26,10 @@ Refusal parse_refusal(const std::string& text, const Topology& topology);
 /// Lines "#gpu NUMBER PLACE WINDOW PEERMEM" for emu/module/fakegpu.c; `places` are those of the host's devices.
 std::string gpu_settings(const Host& host, const std::vector<std::size_t>& places, const ModelLibrary& models);
 
+/// Lines "#nic NUMBER SPEED WIDTH": the rate that an RDMA device shows, in the kernel's codes (enum ib_port_speed, ib_port_width), the
+/// nearest to what the topology or the model says of one port.
+std::string nic_settings(const Host& host, const ModelLibrary& models);
+
 /// The host has nvidia-peermem loaded, as far as the topology says or does not deny.
 bool has_peermem(const Host& host);
 

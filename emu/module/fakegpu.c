@@ -313,6 +313,8 @@ static int take_line(const char *line)
 
 	if (!strncmp(line, "#refuse ", 8))
 		return add_refusal(line + 8, true);
+	if (!strncmp(line, "#nic ", 5))
+		return add_nic_rate(line + 5);
 	if (strncmp(line, "#gpu ", 5))
 		return 0;
 	if (sscanf(line, "#gpu %u %u %llu %u", &number, &setting.place, &setting.window, &setting.needs_peermem) != 4 ||

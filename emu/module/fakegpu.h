@@ -34,6 +34,8 @@ struct gpu *gpu_behind(struct file *file);
 
 /* Hooks into verbs: from now on registrations of GPU memory are looked at. */
 int start_registration(void);
+/* "NUMBER SPEED WIDTH": what the RDMA device rxeNUMBER says of its port, as enum ib_port_speed and ib_port_width. */
+int add_nic_rate(const char *text);
 void stop_registration(void);
 
 /* "gpu0-nic1[,after=N][,above=BYTES] [REASON]"; * stands for any number. What is `fixed` stays when "none" is written. */

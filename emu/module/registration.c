@@ -26,6 +26,24 @@ void gdr_fakegpu_set_peermem(bool there)
 }
 EXPORT_SYMBOL_GPL(gdr_fakegpu_set_peermem);
 
+#define MAX_NICS 256
+static struct nic_rate {
+	unsigned int speed; /* 0: the device's own word */
+	unsigned int width;
+} nic_rates[MAX_NICS];
+
+int add_nic_rate(const char *text)
+{
+	struct nic_rate rate;
+	unsigned int number;
+
+	if (sscanf(text, "%u %u %u", &number, &rate.speed, &rate.width) != 3 || number >= MAX_NICS || !rate.speed ||
+	    rate.speed > 128 || rate.width > 16)
+		return -EINVAL;
+	nic_rates[number] = rate;
+	return 0;
+}
+
 /* A device whose functions are ours. */
 struct hooked {
 	struct ib_device *device;
@@ -33,6 +51,7 @@ struct hooked {
 	bool linked;
 	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access, struct ib_udata *udata);
 	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
+	int (*query_port)(struct ib_device *device, u32 port, struct ib_port_attr *attributes);
 };
 
 /* What a memory region has of a GPU's window. */
@@ -212,6 +231,20 @@ static int hooked_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return 0;
 }
 
+/* A guest's interfaces have no speed, of which rdma_rxe would make its slowest. */
+static int hooked_query_port(struct ib_device *device, u32 port, struct ib_port_attr *attributes)
+{
+	struct hooked *hooked = ib_get_client_data(device, &client);
+	const struct nic_rate *rate = &nic_rates[hooked->nic];
+	int error = hooked->query_port(device, port, attributes);
+
+	if (!error) {
+		attributes->active_speed = rate->speed;
+		attributes->active_width = rate->width;
+	}
+	return error;
+}
+
 /* rxe's regions begin a little before their struct ib_mr; regions are further apart than this. */
 #define MR_HEAD 256
 
@@ -285,10 +318,13 @@ static int hook(struct ib_device *device)
 	hooked->nic = number_of(dev_name(&device->dev));
 	hooked->reg_user_mr = device->ops.reg_user_mr;
 	hooked->dereg_mr = device->ops.dereg_mr;
+	hooked->query_port = device->ops.query_port;
 	hooked->linked = hooked->nic >= 0 && link_to_function(device, hooked->nic);
 	ib_set_client_data(device, &client, hooked);
 	device->ops.dereg_mr = hooked_dereg_mr;
 	device->ops.reg_user_mr = hooked_reg_user_mr;
+	if (hooked->nic >= 0 && hooked->nic < MAX_NICS && nic_rates[hooked->nic].speed)
+		device->ops.query_port = hooked_query_port;
 	return 0;
 }
 
@@ -298,6 +334,7 @@ static void unhook(struct ib_device *device, void *data)
 
 	device->ops.reg_user_mr = hooked->reg_user_mr;
 	device->ops.dereg_mr = hooked->dereg_mr;
+	device->ops.query_port = hooked->query_port;
 	if (hooked->linked)
 		sysfs_remove_link(&device->dev.kobj, "device");
 	kfree(hooked);

@@ -1,8 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <regex>
-#include <set>
 
 #include "doctor/gather.hpp"
 #include "topology/import/text.hpp"
@@ -10,19 +11,31 @@
 namespace gdr::doctor {
 namespace {
 
+bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// "node7.example.com" and "node7"; shorter names are too common as words.
+std::vector<std::string> parts_of(const std::string& host) {
+  constexpr std::size_t shortest = 3;
+  std::vector<std::string> names;
+  for (const std::string& name : {host, host.substr(0, host.find('.'))})
+    if (name.size() >= shortest && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
 /// Equal texts get equal replacements; each kind counts for itself.
 class Replacer {
  public:
-  explicit Replacer(std::string host) : host_(std::move(host)) {}
+  explicit Replacer(const std::string& host) : hosts_(parts_of(host)) {}
 
   std::string operator()(const std::string& text) {
     // One pass, so that what was put in is not taken for something else again.
     static const std::regex pattern(
         "((?:GPU-|MIG-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})"  // UUID
         "|\\b((?:[0-9a-f]{4}:){7}[0-9a-f]{4})\\b"                                                      // GID
-        "|\\b((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2})\\b"                                                   // MAC
+        "|\\b((?:[0-9a-fA-F]{2}:){5,19}[0-9a-fA-F]{2})\\b"                                             // MAC
         "|\\b([0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}|0x[0-9a-f]{16})\\b"                       // GUID
-        "|\\b((?:[0-9]{1,3}\\.){3}[0-9]{1,3})\\b");                                                    // IPv4
+        "|\\b((?:[0-9]{1,3}\\.){3}[0-9]{1,3})\\b"                                                     // IPv4
+        "|\\b(enx[0-9a-f]{12})\\b");                                                                  // interface named for its MAC
     std::string out;
     auto last = text.begin();
     for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
@@ -31,18 +44,28 @@ class Replacer {
       last = text.begin() + at->position() + at->length();
     }
     out.append(last, text.end());
-    if (host_.size() >= 3)
-      for (auto at = out.find(host_); at != std::string::npos; at = out.find(host_, at + 4)) out.replace(at, host_.size(), "host");
+    for (const std::string& name : hosts_) replace_word(out, name);
     return out;
   }
 
  private:
+  static void replace_word(std::string& text, const std::string& word) {
+    static constexpr std::string_view instead = "host";
+    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+      const auto end = at + word.size();
+      const bool whole = (at == 0 || !is_word_character(text[at - 1])) && (end == text.size() || !is_word_character(text[end]));
+      if (whole) text.replace(at, word.size(), instead);
+      at += whole ? instead.size() : word.size();
+    }
+  }
   std::string replacement(const std::smatch& match) {
     const std::string found = match.str();
     if (match[1].matched) return numbered(uuids_, found, [](std::size_t n) { return fmt::format("uuid-{}", n); });
     if (match[2].matched) return new_gid(found);
     if (match[3].matched) return numbered(macs_, found, [](std::size_t n) { return fmt::format("02:00:00:00:{:02x}:{:02x}", n >> 8U & 0xffU, n & 0xffU); });
     if (match[4].matched) return numbered(guids_, found, [](std::size_t n) { return fmt::format("0000:0000:0000:{:04x}", n & 0xffffU); });
+    if (match[6].matched)
+      return numbered(interfaces_, found, [](std::size_t n) { return fmt::format("enx{:012x}", 0x020000000000U + n); });
     if (found == "127.0.0.1" || found == "0.0.0.0") return found;
     return numbered(ips_, found, [](std::size_t n) { return fmt::format("192.0.2.{}", n & 0xffU); });
   }
@@ -59,14 +82,52 @@ class Replacer {
     });
   }
 
-  std::string host_;
-  std::map<std::string, std::size_t> uuids_, gids_, macs_, guids_, ips_;
+  std::vector<std::string> hosts_;
+  std::map<std::string, std::size_t> uuids_, gids_, macs_, guids_, ips_, interfaces_;
 };
+
+/// Of the kernel's parameters those that the rules or a reader may ask for: others name disks, servers and the host.
+std::string plain_parameters(std::string_view line) {
+  static constexpr std::array<std::string_view, 9> kept{"iommu",     "intel_iommu",        "amd_iommu", "pci", "nvidia",
+                                                        "hugepages", "default_hugepagesz", "numa",      "mitigations"};
+  std::string text;
+  for (const std::string_view word : text::words(line))
+    if (std::any_of(kept.begin(), kept.end(), [&](std::string_view start) { return word.starts_with(start); }))
+      text += (text.empty() ? "" : " ") + std::string(word);
+  return text + "\n";
+}
+
+/// Of the mounts those that a rule looks at, without disks, servers and folders.
+std::string plain_mounts(std::string_view content) {
+  std::string text;
+  std::size_t number = 0;
+  for (const std::string_view line : text::lines(content)) {
+    const auto words = text::words(line);
+    if (words.size() < 4 || (words[2] != "ext4" && words[2] != "xfs")) continue;
+    text += fmt::format("disk {} {} {}\n", words[1] == "/" ? "/" : fmt::format("/mount-{}", ++number), words[2], words[3]);
+  }
+  return text;
+}
+
+/// "Linux version 6.1.0 (someone@somewhere) (gcc ...": who built the kernel, and where.
+std::string without_builder(const std::string& version) {
+  static const std::regex builder("\\([^()@]*@[^()]*\\)");
+  return std::regex_replace(version, builder, "(builder)");
+}
 
 }  // namespace
 
 void make_anonymous(observed::Capture& capture, const std::string& host_name) {
   Replacer replace(host_name);
+  // Names of interfaces are folders, too.
+  const auto with_interfaces = [&](const std::string& path) { return path.find("/enx") == std::string::npos ? path : replace(path); };
+  const auto plain = [&](const std::string& path, const std::string& content) {
+    if (path == "proc/cmdline") return replace(plain_parameters(content));
+    if (path == "proc/mounts") return replace(plain_mounts(content));
+    if (path == "proc/version") return replace(without_builder(content));
+    // What looks like an address there is none.
+    return path.find("/resource") != std::string::npos || path == "proc/cpuinfo" ? content : replace(content);
+  };
   observed::CapturedFiles files;
   for (const auto& [path, content] : capture.files.files()) {
     // Configuration space is binary, and a serial number in it (extended capability 0x0003) is cleared.
@@ -80,12 +141,13 @@ void make_anonymous(observed::Capture& capture, const std::string& host_name) {
       files.add_file(path, cleared);
       continue;
     }
-    const bool addresses = path.find("/resource") != std::string::npos || path == "proc/cpuinfo";
-    files.add_file(path, addresses ? content : replace(content));
+    files.add_file(with_interfaces(path), plain(path, content));
   }
-  for (const auto& [path, target] : capture.files.links()) files.add_link(path, "/" + target);
+  for (const auto& [path, target] : capture.files.links()) files.add_link(with_interfaces(path), "/" + with_interfaces(target));
   capture.files = std::move(files);
-  for (auto& [command, output] : capture.commands) output = replace(output);
+  std::map<std::string, std::string> commands;
+  for (const auto& [command, output] : capture.commands) commands[replace(command)] = replace(output);
+  capture.commands = std::move(commands);
 }
 
 }  // namespace gdr::doctor

@@ -21,7 +21,7 @@ void read_ports(const observed::CapturedFiles& files, Facts& facts) {
   for (const std::string& device : files.list("sys/class/infiniband")) {
     facts.rdma_devices.insert(device);
     const std::string base = "sys/class/infiniband/" + device;
-    for (const std::string& network : files.list(base + "/device/net")) facts.networks[device] = network;
+    for (const std::string& network : interfaces_of(files, base + "/device")) facts.networks[device] = network;
     for (const std::string& port : files.list(base + "/ports")) {
       const std::string at = base + "/ports/" + port;
       if (const std::string layer = files.line(at + "/link_layer"); !layer.empty()) facts.layers[device] = layer;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "topology/import/text.hpp"
@@ -23,25 +25,35 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
+/// A program that is on the PATH: most are not, and a shell for each takes time.
+bool is_there(std::string_view program) {
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "";
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find(':'), rest.size());
+    if (access(fmt::format("{}/{}", rest.substr(0, end), program).c_str(), X_OK) == 0) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == std::string::npos && name.front() != '-';
 }
 
 void commands(observed::Capture& capture) {
   const auto run = [&](const std::string& command) {
-    if (std::string text = output_of(command); !text.empty()) capture.commands[command] = std::move(text);
+    if (!is_there(command.substr(0, command.find(' ')))) return;
+    if (std::string text = output_of("timeout 20 " + command); !text.empty()) capture.commands[command] = std::move(text);
   };
   for (const char* command : {"nvidia-smi topo -m", "nvidia-smi -L", "nvidia-smi", "rdma link", "rdma system", "show_gids", "ibdev2netdev", "ofed_info -s", "modinfo rdma_rxe", "lsmod",
                               "dmesg"})
-    run(std::string("timeout 20 ") + command);
+    run(command);
   // The names of interfaces come from the machine: only plain ones go into a command line.
   for (const std::string& device : capture.files.list("sys/class/infiniband"))
-    for (const std::string& network : capture.files.list("sys/class/infiniband/" + device + "/device/net"))
+    for (const std::string& network : interfaces_of(capture.files, "sys/class/infiniband/" + device + "/device"))
       if (is_plain_name(network))
-        for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "}) run(std::string("timeout 20 ") + command + network);
-  std::map<std::string, std::string> named;
-  for (auto& [command, text] : capture.commands) named[command.substr(command.find(' ', 8) + 1)] = std::move(text);
-  capture.commands = std::move(named);
+        for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "}) run(command + network);
   if (const auto dmesg = capture.commands.find("dmesg"); dmesg != capture.commands.end()) {
     // Of the kernel's log only what the rules look for: the rest tells too much of a machine.
     std::string kept;
@@ -55,13 +67,32 @@ void commands(observed::Capture& capture) {
   }
 }
 
+/// NCCL's settings that the rules look for, from where NCCL takes them, what counts more last. Others may tell of paths and users.
+void settings(observed::Capture& capture) {
+  static constexpr std::array<std::string_view, 3> names{"NCCL_IB_GID_INDEX=", "NCCL_IB_TIMEOUT=", "NCCL_NET_GDR_LEVEL="};
+  std::string all;
+  const char* home = std::getenv("HOME");
+  for (const std::string& path : {std::string("/etc/nccl.conf"), std::string(home != nullptr ? home : "") + "/.nccl.conf"}) {
+    std::ifstream file(path);
+    for (std::string line; file && std::getline(file, line);) all += line + "\n";
+  }
+  for (char** variable = environ; *variable != nullptr; ++variable) all.append(*variable).append("\n");
+  std::string kept;
+  for (const std::string_view line : text::lines(all))
+    if (std::any_of(names.begin(), names.end(), [&](std::string_view name) { return line.starts_with(name); })) kept.append(line).append("\n");
+  if (!kept.empty()) capture.commands["settings of NCCL"] = kept;
+}
+
 }  // namespace
 
 observed::Capture gather(const std::string& root, bool anonymous) {
   observed::Capture capture;
   capture.root = geteuid() == 0;
   capture.files = observed::CapturedFiles::of_folder(root);
-  if (root == "/") commands(capture);
+  if (root == "/") {
+    commands(capture);
+    settings(capture);
+  }
   bool hidden = false;
   for (const auto& [path, content] : capture.files.files()) hidden = hidden || (path.ends_with("/config") && content.size() <= 64);
   if (hidden) capture.missing["ACS, ATS, payload and read request sizes"] = "configuration space beyond 64 bytes needs root";

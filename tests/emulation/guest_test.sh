@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What guests show of their topology, and what GPUs refuse, one case a run: guest_test.sh GDR SOURCE CASE.
+# What guests show of their topology, and what GPUs refuse, one case a run: guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
 set -uo pipefail
-gdr=$1 source=$2 case=$3
+gdr=$1 source=$2 case=$3 compare_capture=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -10,6 +10,20 @@ fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 
 # emulate ARGUMENT...: output in $work/out
 emulate() { "$gdr" emulate --timeout 280s "$@" >"$work/out" 2>&1 || fail "gdr emulate $*: $(tail -n 20 "$work/out")"; }
+
+# same_machine TOPOLOGY [--set SETTING]...: what was captured inside is the topology.
+same_machine() {
+  local topology=$1 settings=()
+  shift
+  for word; do [ "$word" = --set ] || settings+=("$word"); done
+  "$compare_capture" "$topology" capture.json ${settings[@]+"${settings[@]}"} >differences 2>&1
+  case $? in
+    0) return ;;
+    # In a virtual machine nobody believes the links of switches.
+    1) grep -q '"virtual_machine": true' "$topology" && ! grep -vE ': link: |: bandwidth of ' differences >/dev/null && return ;;
+  esac
+  fail "the capture is not the topology: $(head -n 20 differences)"
+}
 
 # says LINE...: each is a line of h0's output, as an extended regular expression.
 says() {
@@ -44,11 +58,12 @@ lstopo-no-graphics --whole-io --of xml >tree.xml
 { for gpu in /sys/class/misc/gdr-gpu*; do echo "gpu${gpu##*gpu} $(basename "$(readlink -f "$gpu/device")")"; done; cat tree.xml; } |
   awk -f hwloc_distances.awk
 END
-  emulate "$topology" "$@" -- sh -c '[ ! -e more ] || sh more; sh inside'
+  emulate "$topology" "$@" -- sh -c "'$gdr' capture -o capture.json; [ ! -e more ] || sh more; sh inside"
   wanted=$(expected_distances "$topology")
   [ -n "$wanted" ] || fail "gdr check gives no distances"
   # A topology may leave open whether it is PHB or NODE.
   diff <(sed 's,PHB/NODE,NODE,' <<<"$wanted") <(seen distance "$wanted") || fail "distances are not the topology's"
+  same_machine "$topology" "$@"
   if grep 'hwloc is skipped' "$work/out"; then return; fi
   diff <(where_they_meet <<<"$wanted") <(seen hwloc "$wanted") || fail "hwloc sees another tree"
 }
@@ -77,7 +92,8 @@ lspci -vvv -s "$(basename "$device")" | tr '\t' ' ' | grep -E 'LnkSta:|MaxReadRe
 setpci -s "$(basename "$port")" ECAP_ACS+6.w=0
 lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep ACSCtl
 END
-    distances dgx-a100 --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true
+    distances dgx-a100 --set 'h0/gpu0.acs=RR+CR+UF' --set h0/gpu0.ats=true --set h0/gpu1.link=gen4x8 --set max_payload=128B \
+      --set h0/nic0.max_read_request=4KiB --set h0/nic1.relaxed_ordering=false --set h0/gpu3.bar_size=64GiB --set h0/nic2.port_rate=100Gb/s
     says 'gpu0 vendor 0x10de' 'gpu0 device 0x20b2' 'gpu0 class 0x030200' 'gpu0 max_link_speed 16.0 GT/s PCIe' \
       'gpu0 max_link_width 16' 'gpu0 current_link_speed 16.0 GT/s PCIe' 'gpu0 current_link_width 16' 'gpu0 numa_node 3' \
       'port 0x1000 16.0 GT/s PCIe 16' 'nic0 0x15b3 0x020700' 'vendor_id.*AuthenticAMD' 'cpu family.*23' '.*amd_iommu=on iommu=pt.*'
@@ -86,7 +102,7 @@ END
     [ $((last - first + 1)) -eq $((128 << 30)) ] || fail "the BAR is $((last - first + 1)) bytes"
     if ! grep 'lspci is skipped' "$work/out"; then
       says '.*ACSCtl:.*ReqRedir\+ CmpltRedir\+ UpstreamFwd\+.*' '.*ACSCtl:.*ReqRedir- CmpltRedir- UpstreamFwd-.*' \
-        '.*ACSCap:.*ReqRedir\+.*' '.*LnkSta:.*16GT/s.*Width x16.*' '.*MaxPayload 256 bytes, MaxReadReq 512 bytes' \
+        '.*ACSCap:.*ReqRedir\+.*' '.*LnkSta:.*16GT/s.*Width x16.*' '.*MaxPayload 128 bytes, MaxReadReq 512 bytes' \
         '.*ATSCtl:.*Enable\+.*' '.*Region 2: Memory.*size=128G.*'
     fi
     ;;
@@ -133,6 +149,7 @@ END
       grep -q "^$line\$" "$work/out" || fail "the host does not say \"$line\": $(cat "$work/out")"
     done
     ;;
+  doctor) . "$source/tests/emulation/cases/doctor.sh" ;;
   peermem_absent)
     compile register
     emulate "$source/topologies/servers/sandybridge-one-socket.json" --set nvidia_peermem=false -- \

@@ -77,7 +77,7 @@ TEST(EmuOverlay, AK40BelowASandyBridgeLooksLikeOne) {
     ASSERT_NE(found, registers.end()) << where;
     EXPECT_EQ(found->second, what) << where;
   }
-  EXPECT_EQ(registers.count("p18 c 0"), 0U) << "the second port has no ID of its own";
+  EXPECT_EQ(registers.at("p18 c 0"), "ffffffff 3c008086 0") << "the second port: QEMU's own ID would give it away";
   EXPECT_EQ(registers.at("d18 c 8"), "ffffff00 2070000 0") << "an InfiniBand controller";
 }
 
@@ -99,6 +99,47 @@ TEST(EmuOverlay, ALinkThatRunsSlowerThanItCanSaysBoth) {
   EXPECT_EQ(registers.at("p18 p 10"), "3ff0000 820000 0");
   EXPECT_EQ(registers.at("p18 p c"), "3ff 103 0");
   EXPECT_EQ(registers.at("d18 p 10"), "3ff0000 820000 0");
+}
+
+TEST(EmuOverlay, ASlotIsNoBetterThanItRunsUnlessTheTopologySaysSo) {
+  const auto registers = overlay_of(server("sandybridge-one-socket", {"h0/nic0.link=gen2x4"}));
+  EXPECT_EQ(registers.at("p18 p c"), "3ff 42 0");
+  EXPECT_EQ(registers.at("d18 p c"), "3ff 103 0") << "what the card's model can do";
+}
+
+TEST(EmuOverlay, BelowOneRootPortAllSendPayloadsThatAllTake) {
+  const auto payload = [](const std::vector<std::string>& settings, const char* device) {
+    const Topology topology = server("dgx-a100", settings);
+    const std::string value = overlay_of(topology).at(place_of(topology, device, 'd') + " p 8");
+    return 128U << (std::stoul(value.substr(value.find(' ') + 1), nullptr, 16) >> 5U & 7U);
+  };
+  EXPECT_EQ(payload({}, "nic0"), 256U) << "its model takes 512 B, the GPUs 256";
+  EXPECT_EQ(payload({}, "nic8"), 512U) << "alone below its port";
+  EXPECT_EQ(payload({"h0/gpu0.max_payload=128B"}, "nic0"), 128U) << "what the topology says of another";
+  EXPECT_EQ(payload({"h0/gpu2.max_payload=128B"}, "nic0"), 256U) << "below another port";
+  EXPECT_EQ(payload({"h0/nic0.max_payload=512B", "h0/gpu0.max_payload=128B"}, "nic0"), 512U) << "its own";
+}
+
+TEST(EmuOverlay, OrderingOfNicsIsRelaxedUnlessTheTopologySaysNo) {
+  const auto relaxed = [](const std::vector<std::string>& settings) {
+    return std::stoul(overlay_of(two_nics(settings)).at(place_of(two_nics(), "nic0", 'd') + " p 8").substr(5), nullptr, 16) >> 4U & 1U;
+  };
+  EXPECT_EQ(relaxed({}), 1U);
+  EXPECT_EQ(relaxed({"h0/nic0.relaxed_ordering=false"}), 0U);
+}
+
+TEST(EmuNics, RdmaDevicesShowTheTopologysRate) {
+  const auto lines = [](const std::string& rate) { return emu::nic_settings(two_nics({"h0/nic0.port_rate=" + rate}).hosts.front(), models()); };
+  const auto first = [&](const std::string& rate) { return lines(rate).substr(0, lines(rate).find('\n')); };
+  // enum ib_port_speed: 16 FDR, 32 EDR, 64 HDR, 128 NDR; enum ib_port_width: 1 for one lane, 2 for four, 4 for eight, 16 for two.
+  EXPECT_EQ(first("400Gb/s"), "#nic 0 128 2");
+  EXPECT_EQ(first("200Gb/s"), "#nic 0 64 2");
+  EXPECT_EQ(first("100Gb/s"), "#nic 0 32 2");
+  EXPECT_EQ(first("54.5Gb/s"), "#nic 0 16 2");
+  EXPECT_EQ(first("50Gb/s"), "#nic 0 64 1");
+  EXPECT_EQ(first("25Gb/s"), "#nic 0 32 1");
+  EXPECT_EQ(first("800Gb/s"), "#nic 0 128 4");
+  EXPECT_NE(lines("25Gb/s").find("\n#nic 1 "), std::string::npos) << "the other is its model's";
 }
 
 TEST(EmuOverlay, WhatNobodySaysIsLeftAlone) {

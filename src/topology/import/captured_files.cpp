@@ -105,7 +105,10 @@ class FolderReader {
                                "max_link_speed", "max_link_width", "revision", "subsystem_vendor", "subsystem_device"})
         file(path + "/" + leaf);
       for (const char* leaf : {"iommu_group", "driver", "physfn"}) link(path + "/" + leaf);
-      for (const char* folder : {"infiniband", "net"})
+      std::vector<std::string> folders{"infiniband", "net"};
+      for (const std::string& part : names(path))
+        if (part.starts_with("virtio")) folders.push_back(part + "/net");
+      for (const std::string& folder : folders)
         for (const std::string& child : names(path + "/" + folder)) files_.add_file(path + "/" + folder + "/" + child + "/.", "");
       const std::string group = path + "/iommu_group/type";
       file(group);
@@ -125,12 +128,19 @@ class FolderReader {
         const std::string at = path + "/ports/" + port;
         for (const char* leaf : {"link_layer", "rate", "state"}) file(at + "/" + leaf);
         for (const std::string& index : names(at + "/gids")) {
+          if (empty_gid(at + "/gids/" + index)) continue;
           file(at + "/gids/" + index);
           file(at + "/gid_attrs/types/" + index);
           file(at + "/gid_attrs/ndevs/" + index);
         }
       }
     }
+  }
+  /// Most of the 256 or more entries of a table are.
+  [[nodiscard]] bool empty_gid(const std::string& path) const {
+    constexpr std::size_t longest = 40;
+    const auto gid = read_some(root_ / path, longest);
+    return !gid || gid->find_first_not_of("0:\n") == std::string::npos;
   }
   void nodes() {
     for (const std::string& name : names("sys/devices/system/node"))
@@ -196,6 +206,14 @@ std::vector<std::string> CapturedFiles::list(std::string_view path) const {
   const std::string there = resolve(path);
   const auto found = there.empty() ? folders_.end() : folders_.find(there);
   return found == folders_.end() ? std::vector<std::string>() : std::vector<std::string>(found->second.begin(), found->second.end());
+}
+
+std::vector<std::string> interfaces_of(const CapturedFiles& files, const std::string& function) {
+  std::vector<std::string> found = files.list(function + "/net");
+  for (const std::string& part : files.list(function))
+    if (part.starts_with("virtio"))
+      for (const std::string& name : files.list(function + "/" + part + "/net")) found.push_back(name);
+  return found;
 }
 
 CapturedFiles CapturedFiles::of_folder(const std::string& folder) {

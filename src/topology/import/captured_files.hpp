@@ -41,4 +41,7 @@ class CapturedFiles {
   std::map<std::string, std::set<std::string>, std::less<>> folders_;
 };
 
+/// Names of the network interfaces of a function at a path: in its folder net, or below its virtio device.
+std::vector<std::string> interfaces_of(const CapturedFiles& files, const std::string& function);
+
 }  // namespace gdr::observed

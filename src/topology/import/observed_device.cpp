@@ -67,6 +67,12 @@ void read_bars(const Function& function, Device& device, std::vector<Remark>& re
       device.bar_size = std::max(device.bar_size.value_or(Bytes{}), *bar.size);
 }
 
+/// virtio has no RDMA; where an RDMA device stands on such a function, it is SoftRoCE, as in guests of gdr emulate.
+bool is_paravirtual_nic(const Function& function) {
+  const bool virtio = function.pci_id.starts_with("1af4:") || (function.pci_id.empty() && function.text.find("irtio network") != std::string::npos);
+  return virtio && function.rdma_device.empty();
+}
+
 void read_nic(const Function& function, Device& device) {
   const bool name_fits = !function.rdma_device.empty() && std::all_of(function.rdma_device.begin(), function.rdma_device.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
@@ -93,12 +99,13 @@ std::optional<DeviceKind> kind_of(const Function& function, const nccl::Identifi
     const unsigned kind = *function.pci_class >> 8U;
     if (kind == 0x0302 || (kind == 0x0300 && vendor == "10de")) return DeviceKind::gpu;
     if (kind == 0x0380 || kind == 0x1200) return accelerators ? DeviceKind::gpu : DeviceKind::other;
-    if (kind >> 8U == 0x02) return DeviceKind::nic;
+    if (kind >> 8U == 0x02) return is_paravirtual_nic(function) ? std::nullopt : std::optional(DeviceKind::nic);
     if (kind == 0x0108) return DeviceKind::nvme;
     if (kind == 0x0680 && vendor == "10de") return DeviceKind::nvswitch;
     return std::nullopt;
   }
   const auto by_name = kind_of_name(function.text);
+  if (by_name == DeviceKind::nic && is_paravirtual_nic(function)) return std::nullopt;
   return by_name == DeviceKind::other ? std::nullopt : by_name;
 }
 

@@ -13,7 +13,8 @@ Host make_host(Machine machine, const nccl::Identifier& identifier);
 
 /// Of make_host, in files of their own.
 
-/// The kind of a function that is no bridge; nullopt: of no interest here.
+/// The kind of a function that is no bridge; nullopt: of no interest here, as is a network function of virtio without RDMA device, which
+/// the management of a virtual machine goes over.
 std::optional<DeviceKind> kind_of(const Function& function, const nccl::Identifier& identifier);
 /// Fills a device with what its function and the port above it (nullptr: not shown) say.
 void read_device(const Machine& machine, const Function& function, const Function* port, Device& device, std::vector<Remark>& remarks);

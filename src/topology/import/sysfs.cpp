@@ -117,7 +117,7 @@ class Reader {
     };
     if (const auto group = text::whole_int(target("iommu_group"))) function.iommu_group = group;
     function.driver = text::printable(target("driver"), 40);
-    for (const std::string& name : files_.list(at + "net")) function.networks.push_back(text::printable(name, 40));
+    for (const std::string& name : interfaces_of(files_, at)) function.networks.push_back(text::printable(name, 40));
     if (const auto devices = files_.list(at + "infiniband"); !devices.empty()) function.rdma_device = text::printable(devices.front(), 40);
     if (const std::string type = files_.line(at + "iommu_group/type"); !type.empty())
       machine_.software.iommu = type == "identity" ? IommuMode::passthrough : IommuMode::translate;
@@ -135,14 +135,18 @@ class Reader {
       function->rdma_device = text::printable(name, 40);
       const auto ports = files_.list(base + "/ports");
       if (!ports.empty()) function->rdma_ports = static_cast<int>(ports.size());
+      // SoftRoCE speaks Ethernet whatever the NIC is that someone has put it on.
+      const bool software = base.starts_with("sys/devices/virtual/");
       for (const std::string& port : ports) {
-        const std::string layer = files_.line(base + "/ports/" + port + "/link_layer");
+        const std::string layer = software ? std::string() : files_.line(base + "/ports/" + port + "/link_layer");
         if (layer == "InfiniBand") function->link_layer = LinkLayer::infiniband;
         if (layer == "Ethernet") function->link_layer = LinkLayer::ethernet;
         const std::string rate = files_.line(base + "/ports/" + port + "/rate");
         const bool active = files_.line(base + "/ports/" + port + "/state").find("ACTIVE") != std::string::npos;
         const auto gigabits = text::leading_int(rate);
-        if (active && gigabits && *gigabits >= 1 && *gigabits <= 3200) function->port_rate = Bandwidth{*gigabits * 1.25e8};
+        // FDR is the one whose name counts the coding of 64 in 66 bits.
+        const double coding = rate.ends_with("FDR)") ? 14.0625 / 14 * 64 / 66 : 1;
+        if (active && gigabits && *gigabits >= 1 && *gigabits <= 3200) function->port_rate = Bandwidth{*gigabits * coding * 1.25e8};
       }
     }
   }

@@ -1,0 +1,27 @@
+// compare_capture TOPOLOGY CAPTURE [SETTING...]: how what was captured in a guest differs from the topology of one host that it was started
+// from, with the settings that it was started with (h0/gpu0.ats=true). A line a difference; exit code 1 when there is one.
+#include <cstdio>
+#include <exception>
+
+#include "tests/unit/machine_difference.hpp"
+#include "topology/import/machine.hpp"
+#include "topology/topology_json.hpp"
+
+int main(int count, char** arguments) {
+  if (count < 3) {
+    std::fprintf(stderr, "usage: compare_capture TOPOLOGY CAPTURE [SETTING...]\n");
+    return 2;
+  }
+  try {
+    const gdr::ModelLibrary models(GDR_PROJECT_DIR "/models");
+    const std::vector<std::string> settings(arguments + 3, arguments + count);
+    const gdr::Topology original = gdr::load_topology(arguments[1], gdr::parse_settings(settings));
+    const gdr::Topology seen = gdr::import_machine(std::vector<std::string>{arguments[2]}, &models);
+    const auto lines = gdr::test::differences(original, seen, models);
+    for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+    return lines.empty() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "compare_capture: %s\n", error.what());
+    return 2;
+  }
+}
