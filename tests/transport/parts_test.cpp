@@ -269,8 +269,8 @@ TEST(Measure, BothEndsOverTheDouble) {
       plan.depth = 4;
       plan.sizes = {Bytes{0}, Bytes{8}, Bytes{100000}};
       Status served;
-      std::thread server([&] { served = run_server(*pair.b.connection, *pair.b.memory, plan); });
-      const auto results = run_client(*pair.a.connection, *pair.a.memory, plan);
+      std::thread server([&] { served = run_server(pair.b.connection->here(), *pair.b.memory, plan); });
+      const auto results = run_client(pair.a.connection->here(), *pair.a.memory, plan);
       server.join();
       ASSERT_TRUE(results.ok()) << results.status().to_string();
       EXPECT_TRUE(served.ok()) << served.to_string();
