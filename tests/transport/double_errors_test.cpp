@@ -44,6 +44,19 @@ TEST(Errors, ASilentPeerIsNoticedByTheRetriesOfTheNic) {
   }
 }
 
+TEST(Errors, AnAddressThatIsGoneIsNamed) {
+  PairOptions options = with_path(Path::gdr);
+  options.fabric.faults.lost_addresses = {{"a0", Duration{0.01}}};
+  Pair pair(options);
+  const auto from = pair.a.allocate(4096);
+  const auto to = pair.b.allocate(4096);
+  const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
+  pair.run_until([&] { return pair.now() > Duration{0.011}; });
+  const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
+  EXPECT_EQ(done.status.cause(), Cause::link_lost) << done.status.to_string();
+  EXPECT_EQ(done.status.text(), "a0: its address 10.0.1.1 is gone from GID index 2 (retry exceeded)");
+}
+
 TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
   for (const double length : {0.01, 10.0}) {
     PairOptions options = with_path(Path::gdr);

@@ -68,7 +68,7 @@ std::vector<Setting> plain_settings() {
           {"staged_small_chunks", [](PairOptions& o) {
              by_path(Path::staged)(o);
              o.both([](TransportOptions& s) {
-               s.chunk = Bytes{256};
+               s.chunk = Bytes{in_guests() ? 2000U : 256U};
                s.depth = 2;
              });
            }}};
@@ -112,18 +112,21 @@ std::vector<Setting> settings_of_the_double() {
   };
 }
 
-/// In guests: every setting over memory of the process, and all again over the guest's fake GPU.
+/// In guests: every setting over memory of the process; the paths and what gdr can do again over the guest's fake GPU.
 std::vector<Setting> settings() {
   std::vector<Setting> all = plain_settings();
   const std::size_t plain = all.size();
   for (Setting& setting : other_memories()) all.push_back(std::move(setting));
   if (!in_guests())
     for (Setting& setting : settings_of_the_double()) all.push_back(std::move(setting));
-  for (std::size_t i = 0; i < plain && in_guests(); ++i)
+  for (std::size_t i = 0; i < plain && in_guests(); ++i) {
+    const std::string& name = all[i].name;
+    if (name != "staged" && name != "tcp" && !name.starts_with("gdr")) continue;
     all.push_back({all[i].name + "_bar", [change = all[i].change](PairOptions& options) {
                      change(options);
                      options.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::bar; });
                    }});
+  }
   return all;
 }
 

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "emu/fabric/random.hpp"
 #include "tests/transport/guests/agent.hpp"
 #include "tests/transport/guests/resources.hpp"
 #include "tests/transport/pair.hpp"
@@ -13,17 +14,16 @@
 namespace gdr::transport {
 namespace {
 
+/// splitmix64 as the fabric's: seeds that follow each other have nothing in common.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
-  std::uint64_t below(std::uint64_t limit) {
-    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    return (state_ >> 33U) % limit;
-  }
+  explicit Random(std::uint64_t seed) : numbers_({seed}, "campaign") {}
+  std::uint64_t below(std::uint64_t limit) { return numbers_.at(++count_, 0) % limit; }
   bool one_in(std::uint64_t count) { return below(count) == 0; }
 
  private:
-  std::uint64_t state_;
+  fabric::RandomNumbers numbers_;
+  std::uint64_t count_ = 0;
 };
 
 constexpr Duration limit{15};
@@ -56,9 +56,9 @@ Schedule::Schedule(std::uint64_t seed) {
   queue_pairs = static_cast<unsigned>(1 + random.below(3));
   nics = random.one_in(4) ? 2 : 1;
   spoil = random.one_in(2) ? Spoil::nothing : static_cast<Spoil>(1 + random.below(5));
-  steps = static_cast<unsigned>(random.below(300));
+  steps = static_cast<unsigned>(random.below(200));
   refuse_here = random.one_in(2);
-  for (std::uint64_t i = 3 + random.below(4); i > 0; --i) sizes.push_back(1 + random.below(random.one_in(3) ? 300000 : 9000));
+  for (std::uint64_t i = 3 + random.below(4); i > 0; --i) sizes.push_back(1 + random.below(random.one_in(2) ? 500000 : 9000));
   const std::string only = path == Path::tcp ? "" : ",only=roce";
   std::string all;
   if (random.one_in(2)) all += fmt::format(",loss={:.2f}%", 0.05 * static_cast<double>(random.below(30)));
