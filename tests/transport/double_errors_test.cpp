@@ -54,7 +54,7 @@ TEST(Errors, AnAddressThatIsGoneIsNamed) {
   pair.run_until([&] { return pair.now() > Duration{0.011}; });
   const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::link_lost) << done.status.to_string();
-  EXPECT_EQ(done.status.text(), "a0: its address 10.0.1.1 is gone from GID index 2 (retry exceeded)");
+  EXPECT_EQ(done.status.text(), "a0: its address 10.0.1.1 is gone from GID index 2 (transport retry counter exceeded)");
 }
 
 TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
