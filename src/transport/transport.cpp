@@ -11,12 +11,12 @@ namespace {
 template <typename Ready>
 auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready) -> decltype(ready()) {
   const Duration end = engine.verbs->now() + limit.value_or(Duration{});
-  for (;;) {
+  for (unsigned round = 1;; ++round) {
     {
       const std::lock_guard lock(engine.mutex);
       if (auto result = ready()) return result;
     }
-    if (limit && engine.verbs->now() > end) return {};
+    if (limit && round % 16 == 0 && engine.verbs->now() > end) return {};
     if (!engine.progress()) engine.idle();
   }
 }
