@@ -44,7 +44,8 @@ bool ConnectionCore::progress() {
     }
     any = true;
   }
-  // A system call, and the time another one where the kernel's clock is slow: with queue pairs, which bring what is urgent, not in every round.
+  // A system call, and the time another one where the kernel's clock is slow. With queue pairs, which bring what is urgent, not in every
+  // round.
   const bool thorough = state != State::open || lanes_.empty() || rounds_++ % 16 == 0 || !control_->drained();
   if (thorough) any = control_->poll(*this) || any;
   for (std::size_t i = 0; i < lanes_.size() && state != State::failed; ++i) any = lanes_[i]->poll(*this) || any;

@@ -111,7 +111,10 @@ TEST(SetUp, OptionsOutOfRangeAreRefused) {
   };
   EXPECT_EQ(refused([](TransportOptions& o) { o.retries = 7; }), "retries: 7; they are 0 to 6, since 7 means for ever");
   EXPECT_EQ(refused([](TransportOptions& o) { o.gid_index = 9; }).substr(0, 37), "a0: there is no GID index 9; there ar");
-  EXPECT_EQ(refused([](TransportOptions& o) { o.nics = {{"mlx5_9", {}, {}}}; }), "there is no RDMA device mlx5_9, or it cannot be opened");
+  EXPECT_EQ(refused([](TransportOptions& o) {
+              o.nics = {{"mlx5_9", {}, {}}};
+            }),
+            "there is no RDMA device mlx5_9, or it cannot be opened");
   EXPECT_EQ(refused([](TransportOptions& o) { o.queue_pairs = 0; }), "queue pairs: 0; they are 1 to 64");
 }
 

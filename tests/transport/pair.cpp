@@ -137,7 +137,8 @@ bool Pair::run_until(const std::function<bool()>& holds, Duration limit) {
 Finished Pair::finish(End& end, const Result<OperationId>& operation) {
   if (!operation.ok()) return {operation.status(), {}, 0};
   std::optional<Finished> result;
-  EXPECT_TRUE(run_until([&] { return (result = end.connection->test(operation.value())).has_value(); })) << "not finished within 60 s";
+  EXPECT_TRUE(run_until([&] { return (result = end.connection->test(operation.value())).has_value(); }))
+      << "not finished within 60 s";
   return result.value_or(Finished{{Cause::timed_out, "the test gave up"}, {}, 0});
 }
 

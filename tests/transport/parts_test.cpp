@@ -255,7 +255,7 @@ TEST(Streams, ABufferThatIsBeingFilledIsNotGivenToAnotherFrame) {
   for (std::uint8_t value = 3; value <= 6; ++value) send(bytes_of(value));
   ASSERT_EQ(holder.frames.size(), 6U);
   for (std::size_t i = 1; i < holder.frames.size(); ++i)
-    EXPECT_EQ(lane.received(holder.frames[i].second)[999], std::byte{static_cast<std::uint8_t>(i + 1)}) << "frame " << i + 1 << " is held still";
+    EXPECT_EQ(lane.received(holder.frames[i].second)[999], std::byte{static_cast<std::uint8_t>(i + 1)}) << "frame " << i + 1;
 }
 
 TEST(Streams, WithoutAServerConnectingEndsInTime) {

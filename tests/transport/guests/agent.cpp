@@ -47,7 +47,9 @@ class AgentMemory final : public memory::DeviceMemory {
   Result<memory::Event> record(memory::Stream) override { return memory::Event{}; }
   Result<bool> done(memory::Event) override { return true; }
   Status synchronize(memory::Stream) override { return {}; }
-  Result<memory::Exported> export_range(memory::DevicePointer, Bytes) override { return Status(Cause::invalid, "not through an agent"); }
+  Result<memory::Exported> export_range(memory::DevicePointer, Bytes) override {
+    return Status(Cause::invalid, "not through an agent");
+  }
   Status flush(memory::DevicePointer pointer, Bytes size) override { return agent_.ask<Status>(Request::flush, pointer, size); }
   [[nodiscard]] memory::MoverBytes moved() const override { return agent_.ask<memory::MoverBytes>(Request::moved); }
   std::uint64_t on_free(FreeListener) override { return 0; }

@@ -72,7 +72,8 @@ Schedule::Schedule(std::uint64_t seed) {
   const std::string end = random.one_in(3)   ? std::string()
                           : random.one_in(2) ? fmt::format(",down-for={}ms", 50 + random.below(2000))
                                              : fmt::format(",down-frames={}", 1 + random.below(40));
-  faults += fmt::format(";h{}/nic0.{}:down-after={}{}{}", random.below(2), random.one_in(2) ? "tx" : "rx", 5 + random.below(120), end, only);
+  faults += fmt::format(";h{}/nic0.{}:down-after={}{}{}", random.below(2), random.one_in(2) ? "tx" : "rx", 5 + random.below(120),
+                        end, only);
 }
 
 struct Step {
@@ -165,7 +166,8 @@ std::string Run::result() {
 std::string Run::set_up(Pair& pair) {
   EndConnection& a = *pair.a.connection;
   EndConnection& b = *pair.b.connection;
-  if (!pair.run_until([&] { return a.ready().has_value() && b.ready().has_value(); }, Duration{40})) return "the set-up never ended";
+  if (!pair.run_until([&] { return a.ready().has_value() && b.ready().has_value(); }, Duration{40}))
+    return "the set-up never ended";
   if (a.status().ok() && b.status().ok()) return "";
   const Status why = a.status().ok() ? b.status() : a.status();
   const bool both = pair.run_until([&] { return !a.status().ok() && !b.status().ok(); }, Duration{40});
@@ -255,7 +257,8 @@ std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
     const auto told = [&] { return (arrival = b.arrival()).has_value() || !b.status().ok(); };
     if (!pair.run_until(told, Duration{40})) return fmt::format("B was never told of operation {}", number);
     if (!arrival) return named(b.status());
-    if (arrival->size != Bytes{step.size}) return fmt::format("B was told of {}, not of operation {}", to_string(arrival->size), number);
+    if (arrival->size != Bytes{step.size})
+      return fmt::format("B was told of {}, not of operation {}", to_string(arrival->size), number);
   }
   if (step.kind == Step::Kind::send) {
     const Finished received = pair.finish(pair.b, step.there);
@@ -271,7 +274,8 @@ std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
 }
 
 std::string spoil_word(Spoil spoil) {
-  constexpr const char* words[] = {"nothing", "peer killed", "peer closes", "memory freed here", "memory freed there", "registration refused"};
+  constexpr const char* words[] = {"nothing",           "peer killed",        "peer closes",
+                                   "memory freed here", "memory freed there", "registration refused"};
   return words[static_cast<std::size_t>(spoil)];
 }
 
@@ -290,9 +294,10 @@ int run_campaign(std::uint64_t seed) {
     wrong = "something is left:\n" + before + "became\n" + after;
   const Schedule& schedule = run.schedule();
   fmt::print("seed {}: {}{}, {}, {} queue pairs, {} NICs, {}, --fault '{}': {} ({:.1f} s)\n", seed,
-             schedule.by_name ? "" : "auto for ", to_string(schedule.path), schedule.memory == MemoryChoice::Kind::bar ? "bar" : "fake",
-             schedule.queue_pairs, schedule.nics, spoil_word(schedule.spoil), schedule.faults,
-             !wrong.empty()         ? "WRONG: " + wrong
+             schedule.by_name ? "" : "auto for ", to_string(schedule.path),
+             schedule.memory == MemoryChoice::Kind::bar ? "bar" : "fake", schedule.queue_pairs, schedule.nics,
+             spoil_word(schedule.spoil), schedule.faults,
+             !wrong.empty()        ? "WRONG: " + wrong
              : run.ended().empty() ? "right bytes"
                                    : "named error: " + run.ended(),
              seconds);
@@ -311,7 +316,8 @@ int serve_campaign(std::uint64_t seed) {
   int status = 0;
   waitpid(child, &status, 0);
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && Schedule(seed).spoil == Spoil::kill_peer;
-  if (const std::string after = resources_after(before); after != before) throw InputError("something is left:\n" + before + "became\n" + after);
+  if (const std::string after = resources_after(before); after != before)
+    throw InputError("something is left:\n" + before + "became\n" + after);
   if (killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return 0;
   throw InputError(fmt::format("seed {}: the end on this host ended with status {:#x}", seed, status));
 }

@@ -162,8 +162,8 @@ template <>
 struct Codec<TransportOptions> {
   template <typename Options>
   static auto plain(Options& o) {
-    return std::tie(o.path, o.level, o.gid_index, o.queue_pairs, o.chunk, o.depth, o.queue_depth, o.operations, o.largest_message, o.limit,
-                    o.setup_limit, o.timeout, o.retries, o.check, o.flush);
+    return std::tie(o.path, o.level, o.gid_index, o.queue_pairs, o.chunk, o.depth, o.queue_depth, o.operations, o.largest_message,
+                    o.limit, o.setup_limit, o.timeout, o.retries, o.check, o.flush);
   }
   static void put(Writer& to, const TransportOptions& options) {
     std::apply([&](const auto&... value) { (gdr::transport::put(to, value), ...); }, plain(options));
@@ -171,7 +171,8 @@ struct Codec<TransportOptions> {
   }
   static TransportOptions get(Reader& from) {
     TransportOptions options;
-    std::apply([&](auto&... value) { ((value = gdr::transport::get<std::decay_t<decltype(value)>>(from)), ...); }, plain(options));
+    std::apply([&](auto&... value) { ((value = gdr::transport::get<std::decay_t<decltype(value)>>(from)), ...); },
+               plain(options));
     options.nics = Codec<std::vector<NicChoice>>::get(from);
     return options;
   }

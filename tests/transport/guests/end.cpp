@@ -35,7 +35,8 @@ Result<OperationId> EndConnection::write(memory::DevicePointer from, const Remot
                : agent_->ask<Result<OperationId>>(Request::write, number_, from, to, offset, size, immediate);
 }
 Result<OperationId> EndConnection::read(memory::DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size) {
-  return here_ ? here_->read(to, from, offset, size) : agent_->ask<Result<OperationId>>(Request::read, number_, to, from, offset, size);
+  return here_ ? here_->read(to, from, offset, size)
+               : agent_->ask<Result<OperationId>>(Request::read, number_, to, from, offset, size);
 }
 Result<OperationId> EndConnection::send(memory::DevicePointer from, Bytes size) {
   return here_ ? here_->send(from, size) : agent_->ask<Result<OperationId>>(Request::send, number_, from, size);
@@ -47,7 +48,8 @@ Result<OperationId> EndConnection::fetch_add(const RemoteRange& at, Bytes offset
   return here_ ? here_->fetch_add(at, offset, operand)
                : agent_->ask<Result<OperationId>>(Request::fetch_add, number_, at, offset, operand);
 }
-Result<OperationId> EndConnection::compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected, std::uint64_t desired) {
+Result<OperationId> EndConnection::compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected,
+                                                std::uint64_t desired) {
   return here_ ? here_->compare_swap(at, offset, expected, desired)
                : agent_->ask<Result<OperationId>>(Request::compare_swap, number_, at, offset, expected, desired);
 }

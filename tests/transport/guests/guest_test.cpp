@@ -72,7 +72,8 @@ TEST_P(GidsOfPath, OneThatVanishesMidwayIsNamedInTime) {
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
   ASSERT_TRUE(pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096})).status.ok());
   const std::string address = std::getenv("GDR_NIC_1");
-  const Undo gone(fmt::format("/sbin/ip address del {}/24 dev nic1", address), fmt::format("/sbin/ip address add {}/24 dev nic1", address));
+  const Undo gone(fmt::format("/sbin/ip address del {}/24 dev nic1", address),
+                  fmt::format("/sbin/ip address add {}/24 dev nic1", address));
   const Duration asked = pair.now();
   const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::link_lost) << done.status.to_string();
@@ -81,7 +82,8 @@ TEST_P(GidsOfPath, OneThatVanishesMidwayIsNamedInTime) {
   // (1 + 6) times 0.27 s by the queue pair's attributes; rdma_rxe in a slow guest takes its time.
   EXPECT_LT((pair.now() - asked).seconds, 15);
   EXPECT_TRUE(pair.run_until([&] { return pair.b.connection->status().cause() == Cause::peer_failed; }));
-  EXPECT_NE(pair.b.connection->status().text().find("is gone from GID index"), std::string::npos) << pair.b.connection->status().text();
+  EXPECT_NE(pair.b.connection->status().text().find("is gone from GID index"), std::string::npos)
+      << pair.b.connection->status().text();
 }
 
 TEST(Refused, ByTheKernelItIsStagedAndLogged) {
@@ -92,10 +94,12 @@ TEST(Refused, ByTheKernelItIsStagedAndLogged) {
   EXPECT_EQ(pair.a.connection->path(), Path::staged);
   ASSERT_EQ(pair.a.log().size(), 1U);
   const std::string line = pair.a.log()[0];
-  EXPECT_TRUE(line.starts_with("GPU Direct RDMA Disabled for GPU bar0 / HCA rxe0 (distance 1 <= 2), path staged: bar0 does not register with rxe0: "))
+  EXPECT_TRUE(line.starts_with(
+      "GPU Direct RDMA Disabled for GPU bar0 / HCA rxe0 (distance 1 <= 2), path staged: bar0 does not register with rxe0: "))
       << line;
   EXPECT_NE(line.find("ibv_reg_mr of 4KiB: Bad address (errno 14)"), std::string::npos) << line;
-  EXPECT_NE(pair.b.log().at(0).find("path staged: the peer: bar0 does not register with rxe0"), std::string::npos) << pair.b.log()[0];
+  EXPECT_NE(pair.b.log().at(0).find("path staged: the peer: bar0 does not register with rxe0"), std::string::npos)
+      << pair.b.log()[0];
   const auto from = pair.a.allocate(50000);
   const auto to = pair.b.allocate(50000);
   const auto bytes = End::pattern(50000, 4);
@@ -112,7 +116,8 @@ TEST(Refused, ByTheKernelAndAskedForByNameItIsAnError) {
     const Pair pair(by_name(Path::gdr, MemoryChoice::Kind::bar));
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("path gdr was asked for: bar0 does not register with rxe0: ")) << error.what();
+    EXPECT_TRUE(std::string(error.what()).starts_with("path gdr was asked for: bar0 does not register with rxe0: "))
+        << error.what();
   }
 }
 

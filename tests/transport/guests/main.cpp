@@ -1,6 +1,6 @@
-// gdr_guest_tests [OPTION...]               on both of two guests: the tests of the transport between them. Host 0 runs them, the other is B
-// gdr_guest_tests faults SEED               what the fabric does in that run of the campaign (gdr emulate in NAME --fault), anywhere
-// gdr_guest_tests campaign SEED    on both guests: that run
+// gdr_guest_tests [OPTION...]               on both of two guests: the tests of the transport between them. Host 0 runs them, the
+// other is B gdr_guest_tests faults SEED               what the fabric does in that run of the campaign (gdr emulate in NAME
+// --fault), anywhere gdr_guest_tests campaign SEED    on both guests: that run
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,8 @@ std::string variable(const std::string& name) {
 Agent agent_of_peer() {
   const std::string peers = variable("GDR_PEERS");
   const auto equals = peers.find('=');
-  if (equals == std::string::npos || peers.find(' ') != std::string::npos) throw InputError("two hosts are wanted; GDR_PEERS is " + peers);
+  if (equals == std::string::npos || peers.find(' ') != std::string::npos)
+    throw InputError("two hosts are wanted; GDR_PEERS is " + peers);
   return Agent(peers.substr(equals + 1), variable("GDR_PEER_" + peers.substr(0, equals) + "_NIC_0"));
 }
 

@@ -4,7 +4,8 @@
 
 namespace gdr::transport {
 
-/// Queue pairs, regions, completion queues and so on of this host's RDMA devices, a line a device, as `rdma resource show` counts them.
+/// Queue pairs, regions, completion queues and so on of this host's RDMA devices, a line a device, as `rdma resource show` counts
+/// them.
 std::string resources_here();
 /// The same of the host at the other end.
 std::string resources_there();

@@ -105,8 +105,9 @@ std::vector<std::byte> Server::obey_memory(Request request, Reader& reader) {
         return done.ok() ? Result<std::vector<std::byte>>(std::move(bytes)) : Result<std::vector<std::byte>>(std::move(done));
       });
     case Request::copy_within:
-      return answer<DevicePointer, DevicePointer, Bytes>(
-          reader, [&](DevicePointer to, DevicePointer from, Bytes size) { return whole(memory.copy_within(to, from, size, {})); });
+      return answer<DevicePointer, DevicePointer, Bytes>(reader, [&](DevicePointer to, DevicePointer from, Bytes size) {
+        return whole(memory.copy_within(to, from, size, {}));
+      });
     case Request::fill:
       return answer<DevicePointer, std::uint8_t, Bytes>(
           reader, [&](DevicePointer to, std::uint8_t value, Bytes size) { return whole(memory.fill(to, value, size, {})); });
@@ -135,7 +136,9 @@ std::vector<std::byte> Server::obey_connection(Request request, Reader& reader) 
       return answer<std::uint64_t>(reader, [&](std::uint64_t number) { return connections_.erase(number) == 1; });
     case Request::share:
       return of_connection<std::uint64_t, memory::DevicePointer, Bytes>(
-          reader, [](Connection& c, std::uint64_t tag, memory::DevicePointer pointer, Bytes size) { return c.share(tag, pointer, size); });
+          reader, [](Connection& c, std::uint64_t tag, memory::DevicePointer pointer, Bytes size) {
+            return c.share(tag, pointer, size);
+          });
     case Request::unshare:
       return of_connection<std::uint64_t>(reader, [](Connection& c, std::uint64_t tag) { return c.unshare(tag); });
     case Request::shared:
@@ -159,12 +162,14 @@ std::vector<std::byte> Server::obey_operation(Request request, Reader& reader) {
             return c.read(to, from, offset, size);
           });
     case Request::send:
-      return of_connection<DevicePointer, Bytes>(reader, [](Connection& c, DevicePointer from, Bytes size) { return c.send(from, size); });
+      return of_connection<DevicePointer, Bytes>(
+          reader, [](Connection& c, DevicePointer from, Bytes size) { return c.send(from, size); });
     case Request::receive:
-      return of_connection<DevicePointer, Bytes>(reader, [](Connection& c, DevicePointer to, Bytes room) { return c.receive(to, room); });
+      return of_connection<DevicePointer, Bytes>(reader,
+                                                 [](Connection& c, DevicePointer to, Bytes room) { return c.receive(to, room); });
     case Request::fetch_add:
-      return of_connection<RemoteRange, Bytes, Number>(
-          reader, [](Connection& c, const RemoteRange& at, Bytes offset, Number operand) { return c.fetch_add(at, offset, operand); });
+      return of_connection<RemoteRange, Bytes, Number>(reader, [](Connection& c, const RemoteRange& at, Bytes offset,
+                                                                  Number operand) { return c.fetch_add(at, offset, operand); });
     case Request::compare_swap:
       return of_connection<RemoteRange, Bytes, Number, Number>(
           reader, [](Connection& c, const RemoteRange& at, Bytes offset, Number expected, Number desired) {
