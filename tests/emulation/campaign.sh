@@ -4,6 +4,8 @@
 # refused, memory is freed under way; every run must end with right bytes or a named error in time, and leave nothing behind. One boot for
 # all of them, or the guests that $GDR_GUESTS names (CTest). Exit code 1 when a run did not; its seed repeats its schedule.
 set -euo pipefail
+trap 'exit 143' TERM
+trap 'exit 130' INT
 gdr=$(realpath "$1") tests=$(realpath "$2") first=${3:-1} count=${4:-50}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 name=${GDR_GUESTS:-campaign-$$}

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <map>
 
 #include "emu/fabric/random.hpp"
 #include "tests/transport/guests/agent.hpp"
@@ -115,6 +116,7 @@ class Run {
   memory::DevicePointer there_;
   std::vector<std::uint8_t> bytes_here_;
   std::vector<std::uint8_t> bytes_there_;
+  std::map<std::uint32_t, Arrival> arrivals_;  // of writes, by their immediates
   bool alive_ = true;
 };
 
@@ -253,12 +255,17 @@ std::string Run::collect(Pair& pair, Step& step) {
 std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
   EndConnection& b = *pair.b.connection;
   if (step.kind == Step::Kind::write) {
-    std::optional<Arrival> arrival;
-    const auto told = [&] { return (arrival = b.arrival()).has_value() || !b.status().ok(); };
+    // Over several queue pairs they may come in another order than they were asked for.
+    bool twice = false;
+    const auto told = [&] {
+      while (const auto arrival = b.arrival()) twice = !arrivals_.emplace(arrival->immediate, *arrival).second || twice;
+      return twice || arrivals_.contains(number) || !b.status().ok();
+    };
     if (!pair.run_until(told, Duration{40})) return fmt::format("B was never told of operation {}", number);
-    if (!arrival) return named(b.status());
-    if (arrival->size != Bytes{step.size})
-      return fmt::format("B was told of {}, not of operation {}", to_string(arrival->size), number);
+    if (twice) return "B was told twice of one operation";
+    if (!arrivals_.contains(number)) return named(b.status());
+    const Bytes size = arrivals_.at(number).size;
+    if (size != Bytes{step.size}) return fmt::format("B was told of {} by operation {}", to_string(size), number);
   }
   if (step.kind == Step::Kind::send) {
     const Finished received = pair.finish(pair.b, step.there);
