@@ -1,22 +1,24 @@
 # gdr_add_emulated_test(NAME name TOPOLOGY file
-#                       (TARGET target | COMMAND program [argument...] | ON host "shell command" [host "shell command"...])
+#                       (TARGET target | COMMAND program [argument...] | ON host "shell command" [host "shell command"...]
+#                        | OUTSIDE program [argument...])
 #                       [ARGUMENTS argument...] [OPTIONS option...] [TIMEOUT seconds] [LABELS label...])
 #
-# A test that runs in the guests of `gdr emulate`: TARGET or COMMAND on every host of the topology, ON on the hosts named. Tests with
+# A test that runs in the guests of `gdr emulate`: TARGET or COMMAND on every host of the topology, ON on the hosts named;
+# OUTSIDE on this machine, with the guests' name in GDR_GUESTS, for `gdr emulate in $GDR_GUESTS --fault ...`. Tests with
 # the same TOPOLOGY and OPTIONS (those of `gdr emulate up`, as --fault) share their guests: they are started before the first of them
 # and ended after the last (CTest fixtures), and run one at a time. The test fails when the command fails on any host. A file name that
 # is not absolute is looked for in the source folder, then in gdr's topologies. TIMEOUT is for the command (300); guests get 600 to start.
 # gdr_EXECUTABLE is the tool.
 function(gdr_add_emulated_test)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;TOPOLOGY;TARGET;TIMEOUT" "COMMAND;ON;ARGUMENTS;OPTIONS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;TOPOLOGY;TARGET;TIMEOUT" "COMMAND;ON;OUTSIDE;ARGUMENTS;OPTIONS;LABELS")
   set(ways 0)
-  foreach(way TARGET COMMAND ON)
+  foreach(way TARGET COMMAND ON OUTSIDE)
     if(DEFINED ARG_${way})
       math(EXPR ways "${ways} + 1")
     endif()
   endforeach()
   if(NOT ARG_NAME OR NOT ARG_TOPOLOGY OR NOT ways EQUAL 1 OR ARG_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "gdr_add_emulated_test: needs NAME, TOPOLOGY and one of TARGET, COMMAND, ON; got ${ARGV}")
+    message(FATAL_ERROR "gdr_add_emulated_test: needs NAME, TOPOLOGY and one of TARGET, COMMAND, ON, OUTSIDE; got ${ARGV}")
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
@@ -65,6 +67,8 @@ function(gdr_add_emulated_test)
       list(APPEND run --on ${host} "${word}")
       unset(host)
     endforeach()
+  elseif(ARG_OUTSIDE)
+    set(run "${ARG_OUTSIDE}")
   elseif(ARG_TARGET)
     list(APPEND run -- $<TARGET_FILE:${ARG_TARGET}>)
   else()
@@ -75,5 +79,6 @@ function(gdr_add_emulated_test)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${run} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   math(EXPR limit "${ARG_TIMEOUT} + 60")
-  set_tests_properties(${ARG_NAME} PROPERTIES FIXTURES_REQUIRED ${guests} RESOURCE_LOCK ${guests} TIMEOUT ${limit} LABELS "${ARG_LABELS}")
+  set_tests_properties(${ARG_NAME} PROPERTIES FIXTURES_REQUIRED ${guests} RESOURCE_LOCK ${guests} TIMEOUT ${limit} LABELS "${ARG_LABELS}"
+                       ENVIRONMENT GDR_GUESTS=${guests})
 endfunction()

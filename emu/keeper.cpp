@@ -11,6 +11,7 @@
 
 #include "common/error.hpp"
 #include "common/json.hpp"
+#include "emu/fabric/fault_spec.hpp"
 
 namespace gdr::emu {
 
@@ -95,6 +96,7 @@ void Keeper::obey(Client& client, const std::string& packet) {
       if (!client.request) return refuse("not understood: is it the same version of gdr that keeps the guests?");
       try {
         commands_of(client.request->commands, session_->hosts());
+        (void)faults_of(*client.request);
       } catch (const InputError& error) {
         return refuse(error.what());
       }
@@ -123,16 +125,37 @@ void Keeper::stop(Client& client) {
   client.closing = true;
 }
 
+/// The ports of the fabric with the faults of a request.
+std::vector<fabric::PortOptions> Keeper::faults_of(const RunRequest& request) const {
+  std::vector<fabric::PortOptions> ports = plan_.fabric.ports;
+  for (fabric::PortOptions& port : ports) port.tx = port.rx = {};
+  if (!request.faults.empty()) fabric::apply_faults(request.faults, ports);
+  return ports;
+}
+
+void Keeper::begin_faults(const RunRequest& request) {
+  if (request.faults.empty()) return;
+  session_->set_faults(faults_of(request), {request.seed});
+  own_faults_ = true;
+}
+
+void Keeper::end_faults() {
+  if (own_faults_) session_->set_faults(plan_.fabric.ports, plan_.fabric.seed);
+  own_faults_ = false;
+}
+
 void Keeper::run_next() {
   const auto next = std::find_if(clients_.begin(), clients_.end(),
                                  [](const Client& client) { return client.request && !client.closing && !client.gone; });
   if (next == clients_.end()) return;
   active_ = &*next;
+  begin_faults(*next->request);
   session_->run(commands_of(next->request->commands, session_->hosts()), next->request->folder);
 }
 
 void Keeper::finish_active() {
   stop_by_.reset();
+  end_faults();
   if (active_->request->counters) active_->out.put(message::counters, json::dump(to_json(session_->counters())));
   active_->out.put(message::exit, std::to_string(session_->exit_code()));
   active_->closing = true;
@@ -146,6 +169,7 @@ void Keeper::flush() {
     if (!client.gone || &client != active_) continue;
     // Nobody is interested any more.
     session_->stop();
+    end_faults();
     stop_by_ = Clock::now() + time_to_stop;
     active_ = nullptr;
   }

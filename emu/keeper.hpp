@@ -46,6 +46,9 @@ class Keeper {
   void stop(Client& client);
   void run_next();
   void finish_active();
+  [[nodiscard]] std::vector<fabric::PortOptions> faults_of(const RunRequest& request) const;
+  void begin_faults(const RunRequest& request);
+  void end_faults();
   void flush();
   Outcome failed(const std::string& why);
   [[nodiscard]] bool takes_output() const { return active_ == nullptr || !active_->out.full(); }
@@ -58,6 +61,7 @@ class Keeper {
   std::list<Client> clients_;
   Client* active_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> stop_by_{};  // a guest that has not stopped its command by then is lost
+  bool own_faults_ = false;  // those of a request hold
   bool down_ = false;
 };
 

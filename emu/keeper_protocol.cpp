@@ -29,12 +29,21 @@ std::optional<std::vector<std::string>> fields_of(std::string_view text) {
   return fields;
 }
 
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 std::string encode(const RunRequest& request) {
   std::string text;
   add(text, request.folder);
   add(text, request.counters ? "counters" : "");
+  add(text, request.faults);
+  add(text, std::to_string(request.seed));
   add(text, std::to_string(request.commands.command.size()));
   for (const std::string& word : request.commands.command) add(text, word);
   for (const auto& [host, line] : request.commands.on) {
@@ -46,18 +55,19 @@ std::string encode(const RunRequest& request) {
 
 std::optional<RunRequest> decode_run_request(std::string_view text) {
   const auto fields = fields_of(text);
-  constexpr std::size_t fixed = 3;
+  constexpr std::size_t fixed = 5;
   if (!fields || fields->size() < fixed) return std::nullopt;
   RunRequest request;
   request.folder = (*fields)[0];
   request.counters = (*fields)[1] == "counters";
-  std::size_t words = 0;
-  const std::string& count = (*fields)[2];
-  const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), words);
+  request.faults = (*fields)[2];
+  const auto seed = number_of((*fields)[3]);
+  const auto words = number_of((*fields)[4]);
   const std::size_t rest = fields->size() - fixed;
-  if (error != std::errc{} || end != count.data() + count.size() || words > rest || (rest - words) % 2 != 0) return std::nullopt;
+  if (!seed || !words || *words > rest || (rest - *words) % 2 != 0) return std::nullopt;
+  request.seed = *seed;
   const auto command = fields->begin() + fixed;
-  const auto on = command + static_cast<std::ptrdiff_t>(words);
+  const auto on = command + static_cast<std::ptrdiff_t>(*words);
   request.commands.command.assign(command, on);
   for (auto field = on; field != fields->end(); field += 2) request.commands.on.emplace_back(*field, *(field + 1));
   return request;

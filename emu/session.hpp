@@ -52,6 +52,8 @@ class Session {
   /// Runs a shell command a host, in `folder`; hosts without one run nothing. All guests are ready, none runs a command. With the
   /// first commands the fabric's faults begin to hold.
   void run(const std::vector<std::optional<std::string>>& commands, const std::string& folder);
+  /// What the fabric's links do from now on: ports as fabric_ports() gives them.
+  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) { fabric_->set_faults(ports, seed); }
   /// Ends the commands that run.
   void stop();
   /// Hosts whose command has not ended.

@@ -22,6 +22,7 @@ class SwitchThread {
   SwitchThread& operator=(const SwitchThread&) = delete;
 
   void arm() { fabric_.arm(); }
+  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) { fabric_.set_faults(ports, seed); }
   [[nodiscard]] fabric::FabricCounters counters() const { return fabric_.counters(); }
 
  private:

@@ -61,6 +61,7 @@ class Fabric::Implementation {
 
   void run_once(Duration at_most);
   void arm();
+  void set_faults(const std::vector<PortOptions>& ports, Seed seed);
   void wake() const;
   [[nodiscard]] int event_fd() const { return epoll_.get(); }
   [[nodiscard]] FabricCounters counters() const;
@@ -271,6 +272,11 @@ void Fabric::Implementation::arm() {
   core_.arm(now());
 }
 
+void Fabric::Implementation::set_faults(const std::vector<PortOptions>& ports, Seed seed) {
+  const std::lock_guard lock(mutex_);
+  core_.set_faults(ports, seed, now());
+}
+
 void Fabric::Implementation::wake() const {
   constexpr std::uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof one);
@@ -307,6 +313,7 @@ void Fabric::run_until(const std::function<bool()>& stop) {
 void Fabric::run_once(Duration at_most) { implementation_->run_once(at_most); }
 int Fabric::event_fd() const { return implementation_->event_fd(); }
 void Fabric::arm() { implementation_->arm(); }
+void Fabric::set_faults(const std::vector<PortOptions>& ports, Seed seed) { implementation_->set_faults(ports, seed); }
 void Fabric::wake() const { implementation_->wake(); }
 FabricCounters Fabric::counters() const { return implementation_->counters(); }
 

@@ -11,7 +11,7 @@
 namespace gdr::fabric {
 
 /// The Ethernet switch that joins guests: QEMU's `-netdev stream,id=ID,server=off,addr.type=unix,addr.path=PATH` connects to a
-/// port. One thread runs it; arm(), wake() and counters() may be called from others. A NIC may leave and come again, but not
+/// port. One thread runs it; arm(), set_faults(), wake() and counters() may be called from others. A NIC may leave and come again, but not
 /// where its port was given as an open socket.
 class Fabric {
  public:
@@ -33,6 +33,8 @@ class Fabric {
 
   /// With FabricOptions.armed false: faults hold from now on.
   void arm();
+  /// Other faults and another seed from now on, as SwitchCore::set_faults does.
+  void set_faults(const std::vector<PortOptions>& ports, Seed seed);
   /// Ends a wait of run_once(). May be called in a signal handler.
   void wake() const;
 

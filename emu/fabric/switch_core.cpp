@@ -18,6 +18,20 @@ void SwitchCore::arm(Duration now) {
   if (!armed_at_) armed_at_ = now;
 }
 
+void SwitchCore::set_faults(const std::vector<PortOptions>& ports, Seed seed, Duration now) {
+  check(ports.size() == ports_.size(), "faults are for all ports");
+  const auto replace = [&](Link& link, const std::string& name, const LinkOptions& options) {
+    const DirectionCounters counters = link.counters();
+    link = Link(name, options, seed);
+    link.counters() = counters;
+  };
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    replace(ports_[i].tx, ports_[i].name + ".tx", ports[i].tx);
+    replace(ports_[i].rx, ports_[i].name + ".rx", ports[i].rx);
+  }
+  armed_at_ = now;
+}
+
 void SwitchCore::connect(std::size_t port) { ports_.at(port).connected = true; }
 
 void SwitchCore::disconnect(std::size_t port) {

@@ -31,6 +31,10 @@ class SwitchCore {
   /// Faults hold, and their times count, from now on. Does nothing the second time.
   void arm(Duration now);
 
+  /// Other faults and another seed from now on, as if armed now: frames and times count anew. `ports` are those of the options, of which
+  /// the links are taken. Counters go on, and what is under way keeps its time.
+  void set_faults(const std::vector<PortOptions>& ports, Seed seed, Duration now);
+
   void connect(std::size_t port);
   /// Forgets the port's addresses; what is under way to it is dropped.
   void disconnect(std::size_t port);

@@ -125,6 +125,9 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
   CLI::App* in = emulate.add_subcommand("in", "Run a command in guests that are up");
   in->add_option("name", options->name, "their name")->required();
   add_command_options(*in, options, "stop the command, not the guests, after this time (exit code 124)");
+  in->add_option("--fault", options->faults, "what links do while the command runs, instead of what up said; may be given again")
+      ->allow_extra_args(false);
+  in->add_option("--seed", options->seed, "of all chances of --fault")->capture_default_str();
   finish(in, "gdr emulate in test -- ibv_devices", [options] { return emulate_in(*options); });
   CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");
   down->add_option("name", options->name, "their name")->required();

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -175,7 +176,9 @@ int emulate_in(const EmulateOptions& options) {
   const Duration timeout = parse_duration(options.timeout);
   if (options.commands.command.empty() && options.commands.on.empty()) emu::commands_of(options.commands, {});
   emu::Signals signals;
-  const emu::RunRequest request{options.commands, fs::current_path(), options.traffic || !options.counters.empty()};
+  const bool counters = options.traffic || !options.counters.empty() || !options.faults.empty();
+  const std::string faults = fmt::format("{}", fmt::join(options.faults, ";"));
+  const emu::RunRequest request{options.commands, fs::current_path(), counters, faults, options.seed};
   const auto outcome = emu::run_in(files, options.name, request, timeout, signals, say);
   if (!outcome.error.empty()) say(outcome.error);
   if (!outcome.counters.empty()) report_traffic(options, json::parse(outcome.counters, "counters"));

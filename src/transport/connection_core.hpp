@@ -142,6 +142,7 @@ class ConnectionCore final : public LaneListener {
   std::optional<Duration> flushed_since_;
   Duration last_words_until_;
   bool fallback_logged_ = false;
+  unsigned rounds_ = 0;
   PathBytes bytes_;
 };
 

@@ -102,7 +102,7 @@ bool StreamLane::fill(std::span<std::byte> into, LaneListener& listener, bool& r
 
 bool StreamLane::read(LaneListener& listener) {
   bool read_any = false;
-  while (!broken_ && !ending_ && !free_receives_.empty()) {
+  while (!broken_ && !ending_ && (frame_ || !free_receives_.empty())) {
     if (!frame_) {
       if (!fill(header_, listener, read_any)) break;
       const auto frame = parse_frame(header_, receives_.front().size());
@@ -112,10 +112,11 @@ bool StreamLane::read(LaneListener& listener) {
         break;
       }
       frame_ = frame.value();
+      // Taken at once: others are given back while the payload is still coming.
       slot_ = free_receives_.back();
+      free_receives_.pop_back();
     }
     if (!fill({receives_[slot_].data(), frame_->payload}, listener, read_any)) break;
-    free_receives_.pop_back();
     if (carries_data(frame_->type)) data_received_.count += frame_->payload;
     const Frame frame = *frame_;
     frame_.reset();

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 #include "transport/connection_core.hpp"
 
 namespace gdr::transport {
@@ -9,15 +12,17 @@ namespace {
 
 /// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
 template <typename Ready>
-auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready) -> decltype(ready()) {
+auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {}) -> decltype(ready()) {
   const Duration end = engine.verbs->now() + limit.value_or(Duration{});
-  for (;;) {
+  for (unsigned round = 1;; ++round) {
     {
       const std::lock_guard lock(engine.mutex);
       if (auto result = ready()) return result;
     }
-    if (limit && engine.verbs->now() > end) return {};
-    if (!engine.progress()) engine.idle();
+    if (limit && round % 16 == 0 && engine.verbs->now() > end) return {};
+    if (engine.progress()) continue;
+    if (nap.seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
+    engine.idle();
   }
 }
 
@@ -196,12 +201,13 @@ std::optional<Arrival> Connection::arrival() {
   return take_arrival(*core_);
 }
 
-Result<Arrival> Connection::wait_arrival() {
-  const auto result = wait_for(*engine_, engine_->options.limit, [&]() -> std::optional<Result<Arrival>> {
+Result<Arrival> Connection::wait_arrival(Duration nap) {
+  const auto come = [&]() -> std::optional<Result<Arrival>> {
     if (const auto arrival = take_arrival(*core_)) return Result<Arrival>(*arrival);
     if (core_->state == ConnectionCore::State::failed) return Result<Arrival>(core_->status);
     return std::nullopt;
-  });
+  };
+  const auto result = wait_for(*engine_, engine_->options.limit, come, nap);
   if (!result) return Status(Cause::timed_out, fmt::format("no write with an immediate came within {}", to_string(engine_->options.limit)));
   return *result;
 }

@@ -86,7 +86,9 @@ class Connection {
   std::optional<Finished> test(OperationId operation);
   Finished wait(OperationId operation);
   std::optional<Arrival> arrival();
-  Result<Arrival> wait_arrival();  ///< timed_out after the limit of operations
+  /// timed_out after the limit of operations. With a nap it sleeps so long whenever nothing happens, instead of polling on: for who waits
+  /// for RDMA that needs nothing of this side's CPU.
+  Result<Arrival> wait_arrival(Duration nap = {});
 
   /// Lets what was sent leave, tells the peer, and ends whatever is unfinished with Cause::cancelled.
   void close();

@@ -75,13 +75,7 @@ std::vector<std::uint8_t> seen_by_device(bool flush, unsigned queue_pairs, bool 
     side.flush = flush;
     side.queue_pairs = queue_pairs;
   });
-  options.memory = [](unsigned index) {
-    memory::FakeOptions fake;
-    fake.index = index;
-    fake.capacity = Bytes{16U << 20U};
-    fake.faults.stale_reads = 0.5;
-    return std::shared_ptr<memory::DeviceMemory>(memory::make_fake_memory(fake));
-  };
+  options.memory([](MemoryChoice& memory) { memory.faults.stale_reads = 0.5; });
   Pair pair(options);
   const auto from = pair.a.allocate(200000);
   const auto to = pair.b.allocate(200000);

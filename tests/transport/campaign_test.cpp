@@ -73,22 +73,19 @@ PairOptions Trial::options() {
     side.limit = limit;
     side.timeout = 10;  // 4.2 ms
   });
-  options.memory = [refuse, chosen = seed](unsigned index) {
-    memory::FakeOptions fake;
-    fake.index = index;
-    fake.capacity = Bytes{16U << 20U};
-    fake.faults.stale_reads = 0.5;
-    fake.faults.seed = chosen;
-    fake.faults.copy_delay = static_cast<unsigned>(chosen % 3);
-    if (refuse && index == 0) fake.faults.largest_registration = Bytes{100000};
-    return std::shared_ptr<memory::DeviceMemory>(memory::make_fake_memory(fake));
-  };
+  options.memory([&](MemoryChoice& memory) {
+    memory.capacity = Bytes{16U << 20U};
+    memory.faults.stale_reads = 0.5;
+    memory.faults.seed = seed;
+    memory.faults.copy_delay = static_cast<unsigned>(seed % 3);
+  });
+  if (refuse) options.memory_a.faults.largest_registration = Bytes{100000};
   return options;
 }
 
 std::string Trial::transfer(Pair& pair) {
-  Connection& a = *pair.a.connection;
-  Connection& b = *pair.b.connection;
+  EndConnection& a = *pair.a.connection;
+  EndConnection& b = *pair.b.connection;
   const auto both_know = [&] { return !a.status().ok() && !b.status().ok(); };
   if (!a.status().ok() || !b.status().ok()) return named(pair.run_until(both_know, Duration{20}) ? "" : "one side alone gave up");
   const std::size_t size = 1 + random.below(400000);
@@ -106,10 +103,10 @@ std::string Trial::transfer(Pair& pair) {
   if (spoil == 1) (void)pair.a.memory->free(from);
   if (spoil == 2) b.close();
   if (!operation.ok()) return named();
-  const Duration asked = now(*pair.fabric);
+  const Duration asked = pair.now();
   std::optional<Finished> done;
   if (!pair.run_until([&] { return (done = a.test(operation.value())).has_value(); }, Duration{20})) return "a write never ended";
-  if ((now(*pair.fabric) - asked).seconds > limit.seconds * 1.1) return "a write ended after its limit";
+  if ((pair.now() - asked).seconds > limit.seconds * 1.1) return "a write ended after its limit";
   if (!done->status.ok()) return named(done->status.text().empty() ? "an error without a word" : "");
   std::optional<Arrival> arrival;
   if (!pair.run_until([&] { return (arrival = b.arrival()).has_value() || !b.status().ok(); }, Duration{20})) return "B was never told";

@@ -11,6 +11,7 @@
 #include "transport/gid.hpp"
 #include "transport/measure.hpp"
 #include "transport/registration_cache.hpp"
+#include "transport/stream_lane.hpp"
 
 namespace gdr::transport {
 namespace {
@@ -217,6 +218,46 @@ TEST(Streams, ByTcpBothEndsTalkAndTheEndIsSeen) {
   EXPECT_EQ(after.status().cause(), Cause::peer_gone);
 }
 
+/// Takes what comes and holds it.
+class Holder final : public LaneListener {
+ public:
+  void on_frame(Lane&, const Frame& frame, unsigned slot) override { frames.emplace_back(frame, slot); }
+  void on_immediate(std::uint32_t, Bytes) override {}
+  void on_rdma(std::uint64_t) override {}
+  void on_broken(Lane&, Outcome) override {}
+  void on_broken(const Status& status) override { ADD_FAILURE() << status.to_string(); }
+  std::vector<std::pair<Frame, unsigned>> frames;
+};
+
+TEST(Streams, ABufferThatIsBeingFilledIsNotGivenToAnotherFrame) {
+  auto [mine, theirs] = stream_pair();
+  StreamLane lane(std::move(mine), Bytes{1024}, 4);
+  Holder holder;
+  const auto bytes_of = [](std::uint8_t value) {
+    std::vector<std::byte> bytes(frame_header + 1000, std::byte{value});
+    Frame frame;
+    frame.type = FrameType::put;
+    frame.payload = 1000;
+    frame.total = 1000;
+    put_frame(std::span<std::byte, frame_header>(bytes.data(), frame_header), frame);
+    return bytes;
+  };
+  const auto send = [&, &there = *theirs](std::span<const std::byte> bytes) {
+    ASSERT_EQ(there.write_some(bytes).value(), bytes.size());
+    lane.poll(holder);
+  };
+  const auto second = bytes_of(2);
+  send(bytes_of(1));
+  send(std::span(second).first(500));
+  ASSERT_EQ(holder.frames.size(), 1U);
+  lane.release(holder.frames[0].second);  // while the second one is coming
+  send(std::span(second).subspan(500));
+  for (std::uint8_t value = 3; value <= 6; ++value) send(bytes_of(value));
+  ASSERT_EQ(holder.frames.size(), 6U);
+  for (std::size_t i = 1; i < holder.frames.size(); ++i)
+    EXPECT_EQ(lane.received(holder.frames[i].second)[999], std::byte{static_cast<std::uint8_t>(i + 1)}) << "frame " << i + 1;
+}
+
 TEST(Streams, WithoutAServerConnectingEndsInTime) {
   const auto port = listen(SetUp::tcp, 0)->port();
   const auto stream = connect(SetUp::tcp, "127.0.0.1", port, Duration{0.2});
@@ -269,8 +310,8 @@ TEST(Measure, BothEndsOverTheDouble) {
       plan.depth = 4;
       plan.sizes = {Bytes{0}, Bytes{8}, Bytes{100000}};
       Status served;
-      std::thread server([&] { served = run_server(*pair.b.connection, *pair.b.memory, plan); });
-      const auto results = run_client(*pair.a.connection, *pair.a.memory, plan);
+      std::thread server([&] { served = run_server(pair.b.connection->here(), *pair.b.memory, plan); });
+      const auto results = run_client(pair.a.connection->here(), *pair.a.memory, plan);
       server.join();
       ASSERT_TRUE(results.ok()) << results.status().to_string();
       EXPECT_TRUE(served.ok()) << served.to_string();

@@ -27,13 +27,13 @@ TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
       const auto operation = pair.a.connection->write(from + Bytes{part << 18U}, range, Bytes{part << 18U}, Bytes{std::uint64_t{1} << 18U},
                                                       static_cast<std::uint32_t>(part));
       ASSERT_TRUE(operation.ok());
-      EXPECT_TRUE(pair.a.connection->wait(operation.value()).status.ok());
+      EXPECT_TRUE(pair.a.connection->here().wait(operation.value()).status.ok());
     }
   };
   std::vector<std::thread> threads;
   for (std::uint64_t part = 0; part < 3; ++part) threads.emplace_back(write, part);
   threads.emplace_back([&] {
-    for (int i = 0; i < 3 * each; ++i) EXPECT_TRUE(pair.b.connection->wait_arrival().ok());
+    for (int i = 0; i < 3 * each; ++i) EXPECT_TRUE(pair.b.connection->here().wait_arrival().ok());
   });
   threads.emplace_back([&] {
     // Memory comes and goes meanwhile.

@@ -1,4 +1,4 @@
-// Every operation on every path, over the double: one thread moves both sides.
+// Every operation on every path: over the double, where one thread moves both sides, and between two guests (guests/main.cpp).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -68,46 +68,32 @@ std::vector<Setting> plain_settings() {
           {"staged_small_chunks", [](PairOptions& o) {
              by_path(Path::staged)(o);
              o.both([](TransportOptions& s) {
-               s.chunk = Bytes{256};
+               s.chunk = Bytes{in_guests() ? 2000U : 256U};
                s.depth = 2;
              });
            }}};
 }
 
-/// The same over other memory and over a network that loses packets.
-std::vector<Setting> harder_settings() {
+/// The same over other memory.
+std::vector<Setting> other_memories() {
+  const auto with = [](Path path, const std::function<void(MemoryChoice&)>& change) {
+    return [=](PairOptions& options) {
+      by_path(path)(options);
+      options.memory(change);
+    };
+  };
+  return {{"gdr_stale_reads", with(Path::gdr, [](MemoryChoice& memory) { memory.faults.stale_reads = 1; })},
+          {"staged_slow_copies", with(Path::staged, [](MemoryChoice& memory) { memory.faults.copy_delay = 3; })},
+          {"staged_host", with(Path::staged, [](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::host; })}};
+}
+
+/// What the double alone has: the stub of CUDA, whose memory no real NIC registers, and a network that loses packets.
+std::vector<Setting> settings_of_the_double() {
   return {
-      {"gdr_stale_reads",
-       [](PairOptions& o) {
-         by_path(Path::gdr)(o);
-         o.memory = [](unsigned index) {
-           memory::FakeOptions options;
-           options.index = index;
-           options.capacity = Bytes{64U << 20U};
-           options.faults.stale_reads = 1;
-           return std::shared_ptr<memory::DeviceMemory>(memory::make_fake_memory(options));
-         };
-       }},
-      {"staged_slow_copies",
-       [](PairOptions& o) {
-         by_path(Path::staged)(o);
-         o.memory = [](unsigned index) {
-           memory::FakeOptions options;
-           options.index = index;
-           options.capacity = Bytes{64U << 20U};
-           options.faults.copy_delay = 3;
-           return std::shared_ptr<memory::DeviceMemory>(memory::make_fake_memory(options));
-         };
-       }},
       {"gdr_cuda_stub",
        [](PairOptions& o) {
          by_path(Path::gdr)(o);
-         o.memory = [](unsigned) { return std::shared_ptr<memory::DeviceMemory>(memory::make_cuda_memory(0, GDR_STUB_CUDA)); };
-       }},
-      {"staged_host",
-       [](PairOptions& o) {
-         by_path(Path::staged)(o);
-         o.memory = [](unsigned) { return std::shared_ptr<memory::DeviceMemory>(memory::make_host_memory()); };
+         o.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::cuda_stub; });
        }},
       {"gdr_lossy",
        [](PairOptions& o) {
@@ -126,9 +112,21 @@ std::vector<Setting> harder_settings() {
   };
 }
 
+/// In guests: every setting over memory of the process; the paths and what gdr can do again over the guest's fake GPU.
 std::vector<Setting> settings() {
   std::vector<Setting> all = plain_settings();
-  for (Setting& setting : harder_settings()) all.push_back(std::move(setting));
+  const std::size_t plain = all.size();
+  for (Setting& setting : other_memories()) all.push_back(std::move(setting));
+  if (!in_guests())
+    for (Setting& setting : settings_of_the_double()) all.push_back(std::move(setting));
+  for (std::size_t i = 0; i < plain && in_guests(); ++i) {
+    const std::string& name = all[i].name;
+    if (name != "staged" && name != "tcp" && !name.starts_with("gdr")) continue;
+    all.push_back({all[i].name + "_bar", [change = all[i].change](PairOptions& options) {
+                     change(options);
+                     options.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::bar; });
+                   }});
+  }
   return all;
 }
 
@@ -145,7 +143,9 @@ class EveryPath : public testing::TestWithParam<Setting> {
     if (pair_ == nullptr) return;
     const auto fabric = pair_->fabric;
     pair_.reset();
-    EXPECT_EQ(live_objects(*fabric), 0U) << "regions, queue pairs or devices are left";
+    if (fabric) {
+      EXPECT_EQ(live_objects(*fabric), 0U) << "regions, queue pairs or devices are left";
+    }
   }
   std::unique_ptr<Pair> pair_;
 };

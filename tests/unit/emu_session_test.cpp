@@ -136,15 +136,16 @@ TEST(EmuHostCommands, WhatCannotBe) {
 }
 
 TEST(EmuKeeperProtocol, ARequestComesBack) {
-  for (const RunRequest& request : {RunRequest{}, RunRequest{{{"a", "", "b c"}, {}}, "/here", true},
-                                    RunRequest{{{"a"}, {{"h0", "x\ny"}, {"h1", ""}}}, "", false}})
+  for (const RunRequest& request : {RunRequest{}, RunRequest{{{"a", "", "b c"}, {}}, "/here", true, "*:loss=1%", 7},
+                                    RunRequest{{{"a"}, {{"h0", "x\ny"}, {"h1", ""}}}, "", false, "", ~std::uint64_t{0}}})
     EXPECT_EQ(decode_run_request(encode(request)), request);
 }
 
 TEST(EmuKeeperProtocol, WhatIsNoRequest) {
   using namespace std::string_literals;
   for (const std::string& text :
-       {""s, "/"s, "/\0\0"s, "/\0\0x\0"s, "/\0\0001\0"s, "/\0\0000\0h0\0"s, "/\0\0002\0a\0"s, "/\0\0001\0a\0h0\0x"s})
+       {""s, "/"s, "/\0\0"s, "/\0\0\0001\0x\0"s, "/\0\0\0001\0001\0"s, "/\0\0\0001\0000\0h0\0"s, "/\0\0\0001\0002\0a\0"s,
+        "/\0\0\0001\0001\0a\0h0\0x"s, "/\0\0\0x\0000\0"s, "/\0\0\0\0000\0"s})
     EXPECT_EQ(decode_run_request(text), std::nullopt) << printable(text);
 }
 

@@ -160,6 +160,27 @@ TEST(FabricSwitch, FaultsCountFromWhenTheyAreArmed) {
   EXPECT_EQ(s.core.counters(0).tx.dropped.down, 3U);
 }
 
+TEST(FabricSwitch, OtherFaultsHoldFromWhenTheyAreSetAndCountersGoOn) {
+  FabricOptions options = ports(2);
+  options.ports[0].tx.down_after = 2;
+  Switch s(options);
+  const auto send = [&](int frames, Duration at) {
+    for (int i = 0; i < frames; ++i) s.receive(0, plain_frame(broadcast, mac(1), 60, 1), at);
+    return s.expect(at).size();
+  };
+  EXPECT_EQ(send(5, 100_us), 2U);
+  std::vector<PortOptions> others = options.ports;
+  others[0].tx = {};
+  others[1].rx.down_after = 4;
+  s.core.set_faults(others, {7}, 200_us);
+  EXPECT_EQ(send(5, 201_us), 4U) << "frames count anew";
+  s.core.set_faults(options.ports, {1}, 300_us);
+  EXPECT_EQ(send(5, 301_us), 2U);
+  EXPECT_EQ(s.core.counters(0).tx.arrived.frames, 15U);
+  EXPECT_EQ(s.core.counters(0).tx.dropped.down, 6U);
+  EXPECT_EQ(s.core.counters(1).rx.dropped.down, 1U);
+}
+
 /// Random traffic through links with every fault; all that came out, and the counters at the end.
 std::string story(const FabricOptions& options, std::size_t quiet_port, Switch& s) {
   std::mt19937_64 traffic(7);

@@ -28,6 +28,7 @@ struct DoubleFaults {
     Duration at;
   };
   std::vector<Death> deaths;  ///< the NIC falls silent, without an event
+  std::vector<Death> lost_addresses;  ///< the IPv4 entry leaves the GID table, and nothing that it sent or that is for it passes
   int refuse_memory = 0;      ///< errno of registrations by address; 0: none is refused
   int refuse_dma_buf = 0;     ///< errno of registrations by descriptor, as rdma_rxe's EOPNOTSUPP
   double full = 0;            ///< share of posts that find the queue full

@@ -116,6 +116,13 @@ DoubleDevice::DoubleDevice(std::shared_ptr<DoubleFabric> fabric, std::string nam
   watch_port();
 }
 
+std::vector<GidEntry> DoubleDevice::gids() const {
+  const std::lock_guard lock(fabric_->mutex);
+  std::vector<GidEntry> entries = gids_;
+  if (!fabric_->has_address(name_)) entries.pop_back();
+  return entries;
+}
+
 void DoubleDevice::watch_port() {
   for (const auto& outage : fabric_->options.faults.outages) {
     if (outage.device != name_) continue;

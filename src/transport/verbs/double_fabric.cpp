@@ -35,7 +35,13 @@ bool DoubleFabric::reachable(const std::string& device) const {
   const auto& deaths = options.faults.deaths;
   const bool dead = std::any_of(deaths.begin(), deaths.end(),
                                 [&](const DoubleFaults::Death& death) { return death.device == device && time_ >= death.at; });
-  return !dead && port_up(device);
+  return !dead && has_address(device) && port_up(device);
+}
+
+bool DoubleFabric::has_address(const std::string& device) const {
+  const auto& lost = options.faults.lost_addresses;
+  return std::none_of(lost.begin(), lost.end(),
+                      [&](const DoubleFaults::Death& loss) { return loss.device == device && time_ >= loss.at; });
 }
 
 void DoubleFabric::send(DoubleDevice& from, const Gid& to, DoublePacket packet, bool again) {

@@ -54,6 +54,7 @@ class DoubleFabric {
   [[nodiscard]] Duration time() const { return time_; }
   void at(Duration when, Action action);
   void send(DoubleDevice& from, const Gid& to, DoublePacket packet, bool again);
+  [[nodiscard]] bool has_address(const std::string& device) const;
   [[nodiscard]] bool reachable(const std::string& device) const;
   [[nodiscard]] bool port_up(const std::string& device) const;
   [[nodiscard]] bool chance(std::uint64_t number, std::uint64_t purpose, double share) const;
@@ -98,7 +99,8 @@ class DoubleDevice final : public Device {
   [[nodiscard]] std::string sysfs_device() const override { return ""; }
   [[nodiscard]] DeviceLimits limits() const override { return {fabric_->options.queue_depth, 16, 1U << 20U}; }
   [[nodiscard]] PortState port() const override;
-  [[nodiscard]] std::vector<GidEntry> gids() const override { return gids_; }
+  [[nodiscard]] std::vector<GidEntry> gids() const override;
+  [[nodiscard]] std::size_t gid_count() const { return gids_.size(); }
   Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size, std::uint64_t iova) override;
   Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size, std::uint64_t iova) override;
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(unsigned depth) override;

@@ -34,7 +34,7 @@ Status DoublePair::connect(const Route& route) {
   const std::lock_guard lock(fabric_->mutex);
   if (route.retries > 6 || route.receiver_not_ready_retries > 6)
     return {Cause::invalid, fmt::format("{}: retries are 0 to 6: 7 means for ever", device_.name())};
-  if (route.gid_index >= device_.gids().size() || state_ != State::initialized)
+  if (route.gid_index >= device_.gid_count() || state_ != State::initialized)
     return {Cause::device_failed,
             fmt::format("{}: a queue pair to its peer by GID index {}: Invalid argument (errno 22)", device_.name(), route.gid_index)};
   route_ = route;
