@@ -74,7 +74,7 @@ std::string guest_command(const GuestRun& run) {
   std::string transfer = fmt::format("{} transfer --memory bar:{} --device rxe{} --path {} --format json --timeout 19 --limit 10min", run.tool,
                                      run.gpu, run.nic, run.path);
   if (!run.server.empty())
-    transfer += fmt::format(" --operation {} --size {}B --iterations 1 --depth 1", run.operation, run.size.count);
+    transfer += fmt::format(" --operation {} --size {}B --iterations 1 --depth 1 --connect-limit 10min", run.operation, run.size.count);
   if (!run.more.empty()) transfer += " " + run.more;
   if (!run.server.empty()) transfer += " " + run.server;
   return fmt::format("echo {}; {}; echo {}; {} || exit; echo {}; {}", before_line, counts, transfer_line, transfer, after_line, counts);

@@ -107,7 +107,7 @@ std::vector<std::string> unequal(const std::vector<ComparedPath>& paths) {
     const std::string_view word = to_string(path.plan.transfer.path);
     if (!path.failure.empty()) names.push_back(fmt::format("{}: {}", word, path.failure));
     else
-      for (const auto* rows : {&path.agreement.stages, &path.agreement.host_memory, &path.agreement.beside})
+      for (const auto* rows : {&path.agreement.stages, &path.agreement.beside, &path.agreement.host_memory})
         for (const Row& row : *rows)
           if (!row.equal()) names.push_back(fmt::format("{}: {}", word, name(row)));
   }

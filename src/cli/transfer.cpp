@@ -33,6 +33,7 @@ struct Options {
   std::string set_up = "tcp";
   std::string format = "text";
   std::string limit = "60s";
+  std::string connect_limit = "30s";
   std::string chunk = "64KiB";
   unsigned iterations = 1000;
   unsigned queue_pairs = 1;
@@ -286,7 +287,7 @@ int run(const Options& options) {
   side.memory = memory::make_memory(options.memory);
   side.verbs = make_ibverbs();
   if (!options.host.empty()) {
-    auto stream = connect(by, options.host, options.port, Duration{30});
+    auto stream = connect(by, options.host, options.port, parse_duration(options.connect_limit));
     return stream.ok() ? client(options, side, std::move(stream.value())) : failed(stream.status());
   }
   const auto listener = listen(by, options.port);
@@ -315,6 +316,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")->check(CLI::IsMember({"tcp", "rdma_cm"}))->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
   command.add_option("--limit", options.limit, "of one operation")->capture_default_str();
+  command.add_option("--connect-limit", options.connect_limit, "until the server listens")->capture_default_str();
   command.add_option("--timeout", options.timeout, "of the NIC: 4.096us times 2 to this until it sends again")
       ->check(CLI::Range(1, 24))
       ->capture_default_str();
