@@ -12,7 +12,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "emu/process.hpp"
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 namespace {

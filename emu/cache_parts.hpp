@@ -5,7 +5,7 @@
 
 #include "emu/kernel_cache.hpp"
 #include "emu/signals.hpp"
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -13,7 +13,7 @@
 #include "emu/plain_run.hpp"
 #include "emu/session.hpp"
 #include "emu/signals.hpp"
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "emu/unique_fd.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -25,10 +25,12 @@ Bytes granule_of(Bytes size) {
 
 }  // namespace
 
-/// A drive takes a command: so many a second, each `latency` away from its first byte. A NIC's engine starts on a descriptor.
+/// A drive takes a command for each message or bounce buffer: so many a second, each `latency` away from its first byte. A NIC's engine starts on a descriptor.
 void FlowBuilder::add_command(const Stage& stage) {
   StageSpec spec;
-  spec.whole_message = true;
+  // What goes through bounce buffers is a command for each of them: the next one must not wait for the whole message.
+  spec.whole_message = !staged();
+  spec.granule = chunk_;
   spec.units_per_byte = 0;
   const std::string name = graph_.label(stage.engine);
   if (graph_.vertex(stage.engine).kind == VertexKind::nvme) {

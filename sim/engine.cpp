@@ -139,7 +139,9 @@ void Engine::Impl::prepare(const Scenario& given) {
     flow.unit = 1;
     for (const StageSpec& stage : spec.stages)
       if (!stage.whole_message) flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
-    flow.rate = SteadyRate(std::max(flow.unit * 8, period_of(spec, flow.unit)), steady_tolerance);
+    // Blocks of whole periods, so that each holds the same pattern.
+    const std::uint64_t period = period_of(spec, flow.unit);
+    flow.rate = SteadyRate(period * ((flow.unit * 8 + period - 1) / period), steady_tolerance);
     if (spec.messages > 1) flow.unit = spec.message.count;  // a skip must not move the ends of messages
     while (spec.messages == 1 && flow.front + 1 < spec.stages.size() && spec.stages[flow.front].whole_message) ++flow.front;
     for (const StageSpec& stage : spec.stages) {

@@ -222,7 +222,9 @@ void FlowBuilder::add_windows() {
   const auto depth = static_cast<std::uint64_t>(drive_.depth) * static_cast<std::uint64_t>(drive_.queue_pairs);
   const std::size_t completed = tcp() ? last : flow_.completion_stage;
   window(fmt::format("queue depth {}", depth), 0, completed, size_ * depth, tcp() ? Duration{} : completion);
-  if (drive_.completion_every > 1) flow_.windows.back().quantum = size_ * std::min(depth, static_cast<std::uint64_t>(drive_.completion_every));
+  // Depth counts messages: a stage that starts chunk by chunk must not go on in the next message when a chunk of this one is through.
+  // (A message alone has no next one.)
+  if (drive_.completion_every > 1 || (drive_.messages != 1 && !flow_.stages.front().whole_message)) flow_.windows.back().quantum = size_ * std::min(depth, static_cast<std::uint64_t>(drive_.completion_every));
   // A chunk has a buffer of its own; messages below the size of a buffer share it.
   const auto ring = [&](std::size_t first, std::size_t to, Duration back) {
     window("bounce buffers", first, to, std::max(chunk_, buffer_) * static_cast<std::uint64_t>(chunks_), back);

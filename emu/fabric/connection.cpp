@@ -35,7 +35,7 @@ Listener::Listener(const std::string& path) : path_(path) {
     throw InputError(fmt::format("socket \"{}\": found {} bytes, allowed are 1 to {}", printable(path), path.size(),
                                  sizeof address.sun_path - 1));
   std::copy(path.begin(), path.end(), address.sun_path);
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) throw InputError(fmt::format("socket {}: {}", path, std::strerror(errno)));
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const char* reason = errno == EADDRINUSE ? "it exists already; another run uses it or left it behind" : std::strerror(errno);
@@ -56,13 +56,13 @@ Listener::~Listener() {
   if (socket_.is_open()) ::unlink(path_.c_str());
 }
 
-FileDescriptor Listener::accept(bool& error) {
-  FileDescriptor socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+UniqueFd Listener::accept(bool& error) {
+  UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   error = !socket.is_open() && !try_again() && errno != ECONNABORTED;
   return socket;
 }
 
-Connection::Connection(FileDescriptor socket, Duration now) : socket_(std::move(socket)), last_progress_(now) {
+Connection::Connection(UniqueFd socket, Duration now) : socket_(std::move(socket)), last_progress_(now) {
   const int flags = ::fcntl(socket_.get(), F_GETFL);
   check(flags >= 0 && ::fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK) == 0, "a connection without an open socket");
   ::fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);

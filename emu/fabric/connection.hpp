@@ -5,9 +5,9 @@
 #include <string>
 
 #include "common/units.hpp"
-#include "emu/fabric/file_descriptor.hpp"
 #include "emu/fabric/framing.hpp"
 #include "emu/fabric/switch_core.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::fabric {
 
@@ -22,11 +22,11 @@ class Listener {
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   /// Not open: nobody is waiting, or `error` says why a waiting one could not be taken.
-  FileDescriptor accept(bool& error);
+  UniqueFd accept(bool& error);
 
  private:
   std::string path_;
-  FileDescriptor socket_;
+  UniqueFd socket_;
 };
 
 /// The socket of one NIC: frames in, frames out, never waiting.
@@ -39,7 +39,7 @@ class Connection {
   };
 
   /// Takes a connected stream socket and makes it non-blocking.
-  Connection(FileDescriptor socket, Duration now);
+  Connection(UniqueFd socket, Duration now);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
@@ -59,7 +59,7 @@ class Connection {
   std::deque<Parcel> take_unwritten();
 
  private:
-  FileDescriptor socket_;
+  UniqueFd socket_;
   FrameDecoder decoder_;
   std::deque<Parcel> out_;
   std::size_t written_ = 0;  // bytes of the first one, its length included

@@ -31,9 +31,9 @@ enum class Source : std::uint64_t { wake, timer, listener, connection };
 
 std::uint64_t tag(Source source, std::size_t port) { return (static_cast<std::uint64_t>(source) << 32U) | port; }
 
-FileDescriptor made(int fd, std::string_view what) {
+UniqueFd made(int fd, std::string_view what) {
   if (fd < 0) throw InputError(fmt::format("fabric: cannot make {}: {}", what, std::strerror(errno)));
-  return FileDescriptor(fd);
+  return UniqueFd(fd);
 }
 
 std::uint64_t steady_ns() {
@@ -58,7 +58,7 @@ void check_options(const FabricOptions& options) {
 
 class Fabric::Implementation {
  public:
-  Implementation(const FabricOptions& options, std::vector<FileDescriptor> sockets, FrameTap tap);
+  Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets, FrameTap tap);
 
   void run_once(Duration at_most);
   void arm();
@@ -83,7 +83,7 @@ class Fabric::Implementation {
   void watch(int operation, int fd, std::uint32_t events, std::uint64_t what);
   void set_timer();
   void handle(const epoll_event& event);
-  void connect(std::size_t port, FileDescriptor socket);
+  void connect(std::size_t port, UniqueFd socket);
   void disconnect(std::size_t port, Connection::State why);
   void accept(std::size_t port);
   void read(std::size_t port);
@@ -96,16 +96,16 @@ class Fabric::Implementation {
   FabricOptions options_;
   FrameTap tap_;
   std::uint64_t start_ns_ = steady_ns();
-  FileDescriptor epoll_;
-  FileDescriptor timer_;
-  FileDescriptor wake_;
+  UniqueFd epoll_;
+  UniqueFd timer_;
+  UniqueFd wake_;
   mutable std::mutex mutex_;  // holds what is below while it is worked on
   SwitchCore core_;
   std::optional<PcapWriter> pcap_;
   std::vector<Port> ports_;
 };
 
-Fabric::Implementation::Implementation(const FabricOptions& options, std::vector<FileDescriptor> sockets, FrameTap tap)
+Fabric::Implementation::Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets, FrameTap tap)
     : options_(options),
       tap_(std::move(tap)),
       epoll_(made(::epoll_create1(EPOLL_CLOEXEC), "an epoll")),
@@ -186,7 +186,7 @@ void Fabric::Implementation::handle(const epoll_event& event) {
   }
 }
 
-void Fabric::Implementation::connect(std::size_t port, FileDescriptor socket) {
+void Fabric::Implementation::connect(std::size_t port, UniqueFd socket) {
   Port& to = ports_[port];
   to.connection.emplace(std::move(socket), now());
   to.stalled = false;
@@ -209,7 +209,7 @@ void Fabric::Implementation::disconnect(std::size_t port, Connection::State why)
 void Fabric::Implementation::accept(std::size_t port) {
   Port& at = ports_[port];
   bool error = false;
-  FileDescriptor socket = at.listener->accept(error);
+  UniqueFd socket = at.listener->accept(error);
   // No file descriptors are left: epoll would wake us for ever.
   if (error) watch(EPOLL_CTL_DEL, at.listener->fd(), 0, 0);
   if (error) ++at.refused;
@@ -296,7 +296,7 @@ FabricCounters Fabric::Implementation::counters() const {
 }
 
 Fabric::Fabric(const FabricOptions& options, FrameTap tap) {
-  std::vector<FileDescriptor> sockets;
+  std::vector<UniqueFd> sockets;
   for (const PortOptions& port : options.ports) sockets.emplace_back(port.fd);
   implementation_ = std::make_unique<Implementation>(options, std::move(sockets), std::move(tap));
 }

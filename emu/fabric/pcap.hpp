@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/units.hpp"
-#include "emu/fabric/file_descriptor.hpp"
 #include "emu/fabric/frame.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::fabric {
 
@@ -31,7 +31,7 @@ class PcapWriter {
   void append(FrameView header, FrameView frame);
 
   std::string path_;
-  FileDescriptor file_;
+  UniqueFd file_;
   WallClock start_;
   std::uint64_t size_ = 0;
   std::string error_;

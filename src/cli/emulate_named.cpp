@@ -36,16 +36,16 @@ void close_all_but(const std::vector<int>& kept) {
 }
 
 void to_null(std::initializer_list<int> descriptors) {
-  const emu::UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : descriptors) dup2(null.get(), fd);
 }
 
 /// What the background process needs from the foreground one.
 struct Handover {
   emu::SessionFiles files;
-  emu::UniqueFd lock;
-  emu::UniqueFd listener;
-  emu::UniqueFd ready;  ///< gets a byte when all guests are up
+  UniqueFd lock;
+  UniqueFd listener;
+  UniqueFd ready;  ///< gets a byte when all guests are up
 };
 
 /// The background process: the guests live as long as it.
@@ -91,7 +91,7 @@ int keep(const EmulateOptions& options, const EmulationInput& input, Handover& h
 }
 
 /// Waits until the guests are up, or the background process has ended.
-int wait_for(pid_t keeper, emu::UniqueFd ready) {
+int wait_for(pid_t keeper, UniqueFd ready) {
   emu::Signals signals;
   char byte = 0;
   for (;;) {
@@ -149,8 +149,8 @@ int emulate_up(const EmulateOptions& options, const ModelLibrary& models) {
   handover.listener = emu::listen_at(handover.files.socket);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  emu::UniqueFd ready(ends[0]);
-  handover.ready = emu::UniqueFd(ends[1]);
+  UniqueFd ready(ends[0]);
+  handover.ready = UniqueFd(ends[1]);
   std::fflush(nullptr);
   const pid_t keeper = fork();
   if (keeper < 0) throw std::system_error(errno, std::generic_category(), "fork");

@@ -8,6 +8,8 @@
 #include "cli/commands.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "topology/import/machine.hpp"
+#include "topology/import/nccl_guest.hpp"
 #include "topology/import/nccl_xml_export.hpp"
 #include "topology/topology_json.hpp"
 
@@ -19,6 +21,7 @@ struct Options {
   std::string topology;
   std::string host;
   std::vector<std::string> settings;
+  std::string guest;
   std::string output = "-";
 };
 
@@ -39,7 +42,13 @@ void run(const Options& options, const ModelLibrary* models) {
     throw InputError(fmt::format("export: unknown format \"{}\"; there is: nccl-xml", options.format));
   const std::vector<Setting> settings = parse_settings(options.settings);
   const Topology topology = load_topology(options.topology, settings);
-  write_file(options.output, export_nccl_xml(topology, find_host(topology, options), models));
+  const std::size_t host = find_host(topology, options);
+  if (options.guest.empty()) {
+    write_file(options.output, export_nccl_xml(topology, host, models));
+    return;
+  }
+  const NamedText map = read_input(options.guest);
+  write_file(options.output, export_guest_xml(topology, host, parse_guest_map(map.text, map.name), models));
 }
 
 }  // namespace
@@ -52,10 +61,12 @@ void add_export(CLI::App& app, Context& context) {
   command->add_option("--host", options->host, "host to write, when the topology has several");
   command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in h0/nic0.link=gen4x8")
       ->allow_extra_args(false);
+  command->add_option("--guest", options->guest, "file of lines HOST-ADDRESS GUEST-ADDRESS: write for a virtual machine that has these devices");
   command->add_option("-o,--output", options->output, "file to write; - is standard output")->capture_default_str();
   command->footer(
       "Example:\n"
-      "  gdr export nccl-xml topologies/servers/dgx-a100.json --host h0 -o system.xml");
+      "  gdr export nccl-xml topologies/servers/dgx-a100.json --host h0 -o system.xml\n"
+      "  gdr export nccl-xml host.json --guest passed-through.txt -o /etc/nccl/topo.xml");
   command->callback([options, &context] { run(*options, context.models); });
 }
 

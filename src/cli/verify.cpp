@@ -88,12 +88,7 @@ int run(const Options& options, const ModelLibrary& models) {
   sim::Simulator simulator;
   const std::vector<measured::Fit> fits = measured::fit(simulator, topology, models, figures, options.ends);
   write_file("-", options.format == "json" ? json::dump(json_of(fits)) : text_of(fits));
-  return std::any_of(fits.begin(), fits.end(), [](const measured::Fit& fit) {
-           const bool known = fit.sureness == measured::Sureness::sure || fit.sureness == measured::Sureness::likely;
-           return known && (!fit.candidates.front().condition.empty() || fit.candidates.front().path == "staged" || fit.candidates.front().path == "tcp") && fit.figure.peer_to_peer != false;
-         })
-             ? 1
-             : 0;
+  return std::any_of(fits.begin(), fits.end(), measured::is_downgrade) ? 1 : 0;
 }
 
 }  // namespace
@@ -103,7 +98,7 @@ void add_verify(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   command->add_option("topology", options->topology, "topology file or listing")->required();
   command->add_option("--measured", options->measured, "output of ib_write_bw and its kind, nccl-tests, OSU, nvbandwidth, p2pBandwidthLatencyTest, gdsio; - is standard input")->required();
-  command->add_option("--from", options->ends.from, "HOST/GPU that sends, where the tool does not say; gpu0 of the first host");
+  command->add_option("--from", options->ends.from, "HOST/GPU that sends (gdsio: also HOST/DRIVE), where the tool does not say; gpu0 of the first host");
   command->add_option("--to", options->ends.to, "HOST/GPU that receives; gpu0 of the second host");
   command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first")->allow_extra_args(false);
   command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();

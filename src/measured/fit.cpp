@@ -14,7 +14,9 @@
 namespace gdr::measured {
 namespace {
 
-bool over_network(const Figure& figure) { return !figure.gpus; }
+bool of_storage(const Figure& figure) { return figure.tool == "gdsio"; }
+
+bool over_network(const Figure& figure) { return !figure.gpus && !of_storage(figure); }
 
 /// A topology with one thing different, and how to say it.
 struct Variant {
@@ -92,21 +94,35 @@ class Fitter {
       const sim::Parts parts(graph, models_);
       const sim::Options options{128, figure_.queue_pairs, figure_.bidirectional};
       const sim::Prediction prediction = sim::predict(simulator_, parts, transfer, options);
-      const double measured = figure_.bandwidth ? figure_.bandwidth->bytes_per_second : figure_.latency->seconds;
-      const double predicted = figure_.bandwidth ? prediction.bandwidth.bytes_per_second : prediction.latency.seconds;
-      if (predicted <= 0) return;
-      // A change that changes nothing explains nothing.
-      for (const Candidate& other : candidates)
-        if (!condition.empty() && other.condition.empty() && other.path == to_string(transfer.path) && std::abs(std::log(predicted / other.predicted)) < 0.03) return;
-      candidates.push_back({std::string(to_string(transfer.path)), condition, predicted, measured / predicted - 1});
+      add(transfer.path, condition, !condition.empty(), figure_.bandwidth ? prediction.bandwidth.bytes_per_second : prediction.latency.seconds);
     } catch (const InputError&) {
       // The path does not exist on this topology.
+    }
+  }
+
+  /// The bandwidth of transfers that go on side by side.
+  void add_together(const Topology& topology, const std::vector<Transfer>& transfers, int depth, const std::string& condition) {
+    try {
+      const Graph graph(topology);
+      const sim::Parts parts(graph, models_);
+      add(transfers.front().path, condition, false, sim::predict_streams(simulator_, parts, transfers, {depth, 1, false}).sum.bytes_per_second);
+    } catch (const InputError&) {
+      // As above.
     }
   }
 
   std::vector<Candidate> candidates;
 
  private:
+  void add(PathKind path, const std::string& condition, bool changed, double predicted) {
+    const double measured = figure_.bandwidth ? figure_.bandwidth->bytes_per_second : figure_.latency->seconds;
+    if (predicted <= 0) return;
+    // A change that changes nothing explains nothing.
+    for (const Candidate& other : candidates)
+      if (!condition.empty() && other.condition.empty() && other.path == to_string(path) && std::abs(std::log(predicted / other.predicted)) < 0.03) return;
+    candidates.push_back({std::string(to_string(path)), condition, changed, predicted, measured / predicted - 1});
+  }
+
   sim::Simulator& simulator_;
   const ModelLibrary& models_;
   const Figure& figure_;
@@ -125,14 +141,25 @@ Sureness sureness_of(const std::vector<Candidate>& candidates) {
 
 /// What no path here stands for; empty for all else.
 std::string not_predicted(const Figure& figure) {
-  if (figure.tool == "gdsio") return "Figures of gdsio are not fitted yet; gdr predict --path gds predicts between a drive and a GPU.";
-  if (figure.tool == "p2pBandwidthLatencyTest" && figure.latency) return "The test's latencies are of stores by GPU kernels, which are not fitted; gdr predict --path load-store predicts such.";
+  if (figure.tool == "p2pBandwidthLatencyTest" && figure.latency)
+    return "The test's latencies are times of tiny copies that are queued one behind the other (with --sm_copy: of kernels): what an engine needs between "
+           "two copies, which the models do not have.";
   return {};
 }
 
+std::string next_of_storage(const Fit& fit) {
+  if (fit.candidates.empty()) return "Give the drive and the GPU that were used (--from, --to), or a topology that has the drives.";
+  if (fit.sureness == Sureness::none) return "Compare with the same run on fewer files, with more threads (-w) and through the CPU (-x 1); the file system or a RAID may bound it.";
+  if (fit.figure.peer_to_peer == true && fit.sureness == Sureness::open)
+    return "Several ways give as much here: cufile.log and gdscheck -p say whether GPUDirect Storage was used.";
+  if (fit.figure.peer_to_peer == true && fit.candidates.front().path == "staged")
+    return "The data takes the way through host memory (compatibility mode): gdscheck -p says why, gdr doctor looks for the cause.";
+  return "Nothing: this is what the topology gives.";
+}
+
 std::string next_of(const Fit& fit) {
-  if (fit.figure.tool == "gdsio") return "Compare with the same run with -x 1 (through the CPU).";
-  if (!not_predicted(fit.figure).empty()) return "Compare the bandwidths of the same run.";
+  if (!not_predicted(fit.figure).empty()) return "Compare P2P on with P2P off: off is several times as long where P2P works. The bandwidths of the same run are fitted.";
+  if (of_storage(fit.figure)) return next_of_storage(fit);
   if (fit.sureness == Sureness::none) return "Look at what the topology leaves open (gdr check), at other load, at the tool's options; give the NICs and GPUs that were used (--from, --to).";
   const Candidate& best = fit.candidates.front();
   if (best.condition.find("lanes") != std::string::npos || best.condition.find("slower") != std::string::npos || best.condition.find("idle") != std::string::npos)
@@ -161,7 +188,7 @@ void conclude(Fit& fit) {
     fit.sureness = Sureness::none;
     fit.verdict = why;
   } else if (fit.candidates.empty()) {
-    fit.verdict = "No path between the two exists in this topology.";
+    fit.verdict = of_storage(fit.figure) && fit.from.empty() ? "The topology shows no drive." : "No path between the two exists in this topology.";
   } else {
     const Candidate& best = fit.candidates.front();
     const std::string what = best.condition.empty() ? best.path : fmt::format("{} with {}", best.path, best.condition);
@@ -181,11 +208,68 @@ std::vector<PathKind> paths_of(const Figure& figure, const Graph& graph, const T
   return paths;
 }
 
+/// Drives of the figure's host: the one that --from or --to names, else all.
+std::vector<DeviceId> drives_of(const Topology& topology, const Ends& ends) {
+  for (const std::string& end : {ends.from, ends.to})
+    if (!end.empty())
+      if (const DeviceId id = find_device(topology, end); get(topology, id).kind == DeviceKind::nvme) return {id};
+  std::vector<DeviceId> drives = devices_of_kind(topology, DeviceKind::nvme);
+  std::erase_if(drives, [](DeviceId id) { return id.host != 0; });
+  return drives;
+}
+
+std::optional<DeviceId> gpu_of(const Topology& topology, const Ends& ends) {
+  for (const std::string& end : {ends.from, ends.to})
+    if (!end.empty())
+      if (const DeviceId id = find_device(topology, end); get(topology, id).kind == DeviceKind::gpu) return id;
+  const std::vector<DeviceId> gpus = devices_of_kind(topology, DeviceKind::gpu);
+  return gpus.empty() ? std::nullopt : std::optional(gpus.front());
+}
+
+/// Between drives and a GPU (or host memory): gdsio does not print how many drives its files are on, so that one is tried, and all.
+void fit_storage(Fit& fit, Fitter& fitter, const Topology& topology, const Ends& ends) {
+  const std::vector<DeviceId> drives = drives_of(topology, ends);
+  const auto gpu = gpu_of(topology, ends);
+  const bool to_host = fit.figure.gpu_memory == false;
+  if (drives.empty() || (!to_host && !gpu)) return;
+  const bool reads = fit.figure.operation == Operation::read;
+  const auto transfer_of = [&](DeviceId drive, PathKind path) {
+    Transfer transfer;
+    transfer.path = path;
+    transfer.size = fit.figure.size;
+    transfer.from = reads || to_host ? drive : *gpu;
+    transfer.to = reads && !to_host ? *gpu : drive;
+    if (to_host) transfer.host_end = reads ? HostEnd::to : HostEnd::from;
+    return transfer;
+  };
+  const std::string other = to_host ? "host memory" : label(topology, *gpu);
+  const std::string drive = label(topology, drives.front());
+  fit.from = reads ? drive : other;
+  fit.to = reads ? other : drive;
+  std::vector<PathKind> paths{PathKind::gds, PathKind::staged};
+  if (to_host) paths = {PathKind::dma};
+  else if (fit.figure.peer_to_peer == false) paths = {PathKind::staged};
+  for (const PathKind path : paths)
+    for (std::size_t count = 1; count <= drives.size(); count = count == drives.size() ? count + 1 : drives.size()) {
+      std::vector<Transfer> transfers;
+      for (std::size_t i = 0; i < count; ++i) transfers.push_back(transfer_of(drives[i], path));
+      const int depth = std::max(1, fit.figure.threads / static_cast<int>(count));
+      fitter.add_together(topology, transfers, depth, count == 1 ? "" : fmt::format("all {} drives", count));
+    }
+}
+
 }  // namespace
 
 std::string_view to_string(Sureness sureness) {
   static constexpr std::array<std::string_view, 4> names{"sure", "likely", "open", "none"};
   return names.at(static_cast<std::size_t>(sureness));
+}
+
+bool is_downgrade(const Fit& fit) {
+  if (fit.sureness != Sureness::sure && fit.sureness != Sureness::likely) return false;
+  if (fit.figure.peer_to_peer == false) return false;
+  const Candidate& best = fit.candidates.front();
+  return best.changed || best.path == "staged" || best.path == "tcp";
 }
 
 std::vector<Fit> fit(sim::Simulator& simulator, const Topology& given, const ModelLibrary& models, const std::vector<Figure>& figures, const Ends& ends) {
@@ -194,6 +278,14 @@ std::vector<Fit> fit(sim::Simulator& simulator, const Topology& given, const Mod
     Fit one;
     one.figure = figure;
     if (!not_predicted(figure).empty()) {
+      conclude(one);
+      fits.push_back(std::move(one));
+      continue;
+    }
+    if (of_storage(figure)) {
+      Fitter fitter(simulator, models, figure);
+      fit_storage(one, fitter, given, ends);
+      one.candidates = std::move(fitter.candidates);
       conclude(one);
       fits.push_back(std::move(one));
       continue;

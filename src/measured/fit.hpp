@@ -13,7 +13,8 @@ namespace gdr::measured {
 /// What a figure may have come from: a path on the topology as it is, or with one thing changed.
 struct Candidate {
   std::string path;       ///< "gdr", "staged"...
-  std::string condition;  ///< "", "half of the lanes of h0/gpu0"...
+  std::string condition;  ///< "", "half of the lanes of h0/gpu0", "all 8 drives"...
+  bool changed = false;   ///< the condition is not how the topology has it
   double predicted = 0;   ///< bytes per second, or seconds
   double deviation = 0;   ///< measured / predicted - 1
 };
@@ -31,6 +32,9 @@ struct Fit {
   std::string verdict;  ///< a sentence
   std::string next;     ///< what to look at
 };
+
+/// True when it is known (sure, likely) that a figure came over a detour that nobody asked for, or from something that is less than the topology says.
+bool is_downgrade(const Fit& fit);
 
 /// Which transfer figures are of, where their tool does not say.
 struct Ends {

@@ -154,7 +154,11 @@ class Reader {
     one.operation = has(text, "IoType: READ") ? Operation::read : Operation::write;
     one.size = Bytes{static_cast<std::uint64_t>(*kib) * 1024};
     one.bandwidth = Bandwidth{*value * (words.size() > 1 && words[1].starts_with("GiB") ? gibi : mebi)};
-    one.gpu_memory = has(text, "GPUD");
+    if (const auto threads = text::int_after(text, "Threads: "); threads && *threads >= 1 && *threads <= 65536) one.threads = *threads;
+    // GPUD, GPUD_ASYNC, GPU_BATCH...: by GPUDirect Storage. CPU_GPU and its kin: through host memory. CPUONLY: no GPU.
+    const auto type = text::words(*text::after(text, "XferType:"));
+    one.gpu_memory = !type.empty() && has(type[0], "GPU");
+    if (*one.gpu_memory) one.peer_to_peer = type[0].starts_with("GPU");
     figures.push_back(one);
     return true;
   }

@@ -22,8 +22,9 @@ struct Figure {
   bool bidirectional = false;
   std::optional<bool> gpu_memory;              ///< nullopt: not said
   std::optional<std::pair<int, int>> gpus;     ///< from, to: a figure of a matrix
-  std::optional<bool> peer_to_peer;            ///< the tool had it on or off
+  std::optional<bool> peer_to_peer;            ///< the tool had it on or off (gdsio: GPUDirect Storage, or a bounce through host memory)
   int queue_pairs = 1;
+  int threads = 1;  ///< gdsio: each has one request under way
 };
 
 /// Output of ib_write_bw, ib_read_bw, ib_send_bw and their _lat, nccl-tests, OSU's point-to-point tests, nvbandwidth, CUDA's

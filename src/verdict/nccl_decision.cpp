@@ -67,6 +67,22 @@ Settings settings_of(const std::string& version, const Environment& environment,
   return settings;
 }
 
+/// Before 2.11.4 NCCL's table of link speeds ended at 16 GT/s, and what is not in it counts as 8 GT/s.
+void note_unknown_speeds(const Topology& topology, const ModelLibrary& models, const std::string& version, std::vector<std::string>& notes) {
+  if (version_number(version) >= 21104) return;
+  const gdr::Graph graph(topology);
+  std::string names;
+  std::size_t count = 0;
+  for (const DeviceKind kind : {DeviceKind::gpu, DeviceKind::nic})
+    for (const DeviceId id : devices_of_kind(topology, kind))
+      if (const auto link = link_of(graph, models, id).link; link && link->generation >= 5) {
+        if (count++ < 2) names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", get(topology, id).name, to_string(*link));
+      }
+  if (count == 0) return;
+  notes.push_back(fmt::format("NCCL {} does not know links faster than 16 GT/s and counts each lane of {}{} as one of Gen3; 2.11.4 and later know them.", version, names,
+                              count > 2 ? fmt::format(" and {} more", count - 2) : ""));
+}
+
 std::string reason_of(const PairDecision& pair, const Device& gpu, const Device& nic) {
   const std::string far = fmt::format("the way is {}, the level {}", to_string(pair.distance), to_string(pair.level));
   if (nic.gdr == false) return "The NIC cannot register GPU memory (no nvidia-peermem and no dma-buf, or its plugin says so).";
@@ -199,6 +215,7 @@ Decision decide(const Topology& topology, std::size_t host, const ModelLibrary& 
   decision.version = version;
   const Settings settings = settings_of(version, environment, decision.notes);
   const Topology seen = seen_by_nccl(topology, host, environment, decision.notes);
+  note_unknown_speeds(seen, models, version, decision.notes);
   const bool no_ib = value_of(environment, "NCCL_IB_DISABLE") == "1";
   if (!is_modelled(version) || only_stated(seen.hosts.front())) decide_old(decision, seen, models, settings);
   else decide_new(decision, seen, models, settings);

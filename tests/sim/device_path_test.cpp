@@ -84,6 +84,37 @@ TEST(DevicePaths, ADriveIsBoundByItsMediumAndItsCommands) {
   EXPECT_GT(bounced.latency, direct.latency);
 }
 
+/// What is written through bounce buffers starts with the first of them: a message larger than all of them ends, too, and a small one does not wait for itself.
+TEST(DevicePaths, ABouncedWriteIsACommandForEachBuffer) {
+  const Lab lab("topologies/servers/dgx-2.json");
+  const double medium = models().nvme("gen3").write_bandwidth.value.gigabytes_per_second();
+  for (const Bytes size : {64_MiB, 1024_MiB}) {
+    const Prediction bounced = lab.run(between(lab, "h0/gpu0", "h0/nvme0", PathKind::staged, size), {1, 1, false});
+    expect_close("written, GB/s", medium, bounced.bandwidth.gigabytes_per_second(), 0.01);
+    expect_close("alone, us", size.as_double() / (medium * 1e3), bounced.latency.us(), 0.02);
+  }
+}
+
+/// One message at a time: the bandwidth is the message over the time until its sender knows.
+TEST(DevicePaths, DepthOneIsAMessageAtATime) {
+  const Lab host("topologies/servers/dgx-2.json");
+  const Lab two("topologies/clusters/two-dgx-a100.json");
+  struct Case {
+    const Lab& lab;
+    const char* from;
+    const char* to;
+    PathKind path;
+  };
+  for (const Case& one : {Case{host, "h0/gpu0", "h0/nvme0", PathKind::gds}, Case{host, "h0/nvme0", "h0/gpu0", PathKind::staged}, Case{host, "h0/gpu0", "h0/nvme0", PathKind::staged},
+                          Case{host, "h0/gpu0", "h0/gpu1", PathKind::staged}, Case{host, "h0/gpu0", "h0/gpu1", PathKind::p2p}, Case{two, "h0/gpu0", "h1/gpu0", PathKind::gdr},
+                          Case{two, "h0/gpu0", "h1/gpu0", PathKind::staged}})
+    for (const Bytes size : {4_KiB, 1_MiB, 16_MiB}) {
+      const Prediction alone = one.lab.run(one.lab.transfer(one.from, one.to, one.path, size), {1, 1, false});
+      expect_close(std::string(to_string(one.path)) + " " + one.from + " to " + one.to + ", GB/s", size.as_double() / alone.completion.seconds * 1e-9,
+                   alone.bandwidth.gigabytes_per_second(), 0.02);
+    }
+}
+
 TEST(DevicePaths, TwoDrivesShareNothingBelowTheLink) {
   const Lab lab("topologies/published/broadwell-p40-p4600.json");
   std::vector<Transfer> transfers;

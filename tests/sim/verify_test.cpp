@@ -1,10 +1,12 @@
 // What tools print, and which path it fits.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
 #include "measured/fit.hpp"
 #include "tests/sim/support.hpp"
 #include "tests/unit/shared.hpp"
+#include "sim/predict.hpp"
 #include "topology/import/machine.hpp"
 #include "topology/topology_json.hpp"
 
@@ -99,6 +101,68 @@ TEST(Verify, HostMemoryProvesNothingAboutGpus) {
   EXPECT_NE(fit.next.find("proves nothing about GPUDirect RDMA"), std::string::npos);
 }
 
+std::string gdsio(const char* operation, const char* type, int threads, double gigabytes) {
+  return fmt::format("IoType: {} XferType: {} Threads: {} DataSetSize: 1048576/1048576(KiB) IOSize: 1024(KiB) Throughput: {:.6f} GiB/sec, Avg_Latency: 9.0 usecs ops: 1024 total_time 1.0 secs\n",
+                     operation, type, threads, gigabytes * 1e9 / 1073741824.0);
+}
+
+measured::Fit fit_storage(const std::string& text, const measured::Ends& ends = {}, const std::vector<Setting>& settings = {}) {
+  const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", settings);
+  return measured::fit(sim::simulator(), topology, library(), read_figures(text, "t"), ends).at(0);
+}
+
+double predicted_storage(PathKind path, int depth, std::size_t drives) {
+  const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json");
+  const Graph graph(topology);
+  const sim::Parts parts(graph, library());
+  std::vector<Transfer> transfers;
+  for (std::size_t i = 0; i < drives; ++i) {
+    Transfer transfer;
+    transfer.path = path;
+    transfer.from = devices_of_kind(topology, DeviceKind::nvme).at(i);
+    transfer.to = find_device(topology, "h0/gpu0");
+    transfer.operation = Operation::read;
+    transfer.size = parse_bytes("1MiB");
+    transfers.push_back(transfer);
+  }
+  return sim::predict_streams(sim::simulator(), parts, transfers, {depth, 1, false}).sum.gigabytes_per_second();
+}
+
+TEST(Verify, StorageByItsPath) {
+  const double direct = predicted_storage(PathKind::gds, 4, 1);
+  const auto gds = fit_storage(gdsio("READ", "GPUD", 4, direct));
+  ASSERT_FALSE(gds.candidates.empty()) << gds.verdict;
+  EXPECT_EQ(gds.from, "h0/nvme0");
+  EXPECT_EQ(gds.to, "h0/gpu0");
+  EXPECT_NEAR(gds.candidates[0].deviation, 0, 0.01);
+  EXPECT_FALSE(measured::is_downgrade(gds));
+  const std::size_t drives = devices_of_kind(load_topology(project + "/topologies/servers/dgx-a100.json"), DeviceKind::nvme).size();
+  ASSERT_GT(drives, 1U);
+  const auto all = fit_storage(gdsio("READ", "GPUD", 64, predicted_storage(PathKind::gds, 64 / static_cast<int>(drives), drives)));
+  EXPECT_EQ(all.candidates.at(0).condition, fmt::format("all {} drives", drives)) << all.verdict;
+  EXPECT_FALSE(measured::is_downgrade(all)) << "several drives are no downgrade";
+  const auto written = fit_storage(gdsio("WRITE", "GPUD", 4, 2.0));
+  EXPECT_EQ(written.from, "h0/gpu0");
+  EXPECT_EQ(written.to, "h0/nvme0");
+}
+
+TEST(Verify, StorageThroughHostMemory) {
+  const auto asked = fit_storage(gdsio("READ", "CPU_GPU", 4, predicted_storage(PathKind::staged, 4, 1)));
+  EXPECT_EQ(asked.candidates.at(0).path, "staged");
+  EXPECT_FALSE(measured::is_downgrade(asked)) << "it was asked for";
+  const auto host = fit_storage(gdsio("READ", "CPUONLY", 4, 3.0));
+  ASSERT_FALSE(host.candidates.empty());
+  for (const auto& candidate : host.candidates) EXPECT_EQ(candidate.path, "dma");
+  EXPECT_EQ(host.to, "host memory");
+  const auto named = fit_storage(gdsio("READ", "GPUD", 1, 1.0), {"h0/nvme3", "h0/gpu5"});
+  EXPECT_EQ(named.from, "h0/nvme3");
+  EXPECT_EQ(named.to, "h0/gpu5");
+  for (const auto& candidate : named.candidates) EXPECT_EQ(candidate.condition, "") << "one drive was named";
+  const Topology without = load_topology(project + "/topologies/servers/p4d.json");
+  const auto none = measured::fit(sim::simulator(), without, library(), read_figures(gdsio("READ", "GPUD", 1, 1.0), "t"), {}).at(0);
+  EXPECT_EQ(none.verdict, "The topology shows no drive.");
+}
+
 /// The published host: its listings give the topology, its own measurements lie beside the predictions.
 TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
   if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;
@@ -107,7 +171,7 @@ TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
   const NamedText text = read_input(folder + "measurements.txt");
   std::size_t p2p = 0;
   for (const auto& fit : measured::fit(sim::simulator(), topology, library(), read_figures(text.text, text.name), {})) {
-    if (fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
+    if (!fit.figure.gpus || fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
     ++p2p;
     ASSERT_FALSE(fit.candidates.empty());
     std::printf("%s to %s%s  measured %.2f GB/s  predicted %.2f  deviation %+.1f %%\n", fit.from.c_str(), fit.to.c_str(), fit.figure.bidirectional ? " both ways" : "", fit.figure.bandwidth->gigabytes_per_second(),

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "emu/fabric/fabric.hpp"
-#include "emu/fabric/file_descriptor.hpp"
 #include "emu/fabric/framing.hpp"
+#include "src/common/unique_fd.hpp"
 #include "tests/unit/fabric_sockets.hpp"
 #include "tests/unit/fabric_support.hpp"
 
@@ -49,9 +49,9 @@ TEST_F(FabricSockets, OpenSockets) {
     with.ports.push_back({"h" + std::to_string(i) + "/nic0", "", pairs[i][1], {}, {}});
   }
   begin(with);
-  Nic a{FileDescriptor(pairs[0][0])};
+  Nic a{gdr::UniqueFd(pairs[0][0])};
   {
-    Nic b{FileDescriptor(pairs[1][0])};
+    Nic b{gdr::UniqueFd(pairs[1][0])};
     const Frame frame = plain_frame(broadcast, mac(1));
     ASSERT_TRUE(a.send(frame));
     EXPECT_EQ(b.receive(), frame);
@@ -268,7 +268,7 @@ TEST_F(FabricSockets, ACaptureAtBothPoints) {
 
 TEST_F(FabricSockets, Errors) {
   FabricOptions taken = options(2);
-  { const FileDescriptor other(::open(path(1).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); }
+  { const gdr::UniqueFd other(::open(path(1).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); }
   EXPECT_EQ(error_of([&] { Fabric{taken}; }),
             "socket " + path(1) + ": cannot make it: it exists already; another run uses it or left it behind");
   EXPECT_FALSE(std::filesystem::exists(path(0))) << "the one made before is removed";

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "emu/fabric/fabric.hpp"
-#include "emu/fabric/file_descriptor.hpp"
 #include "emu/fabric/framing.hpp"
+#include "src/common/unique_fd.hpp"
 
 namespace gdr::fabric::test {
 
@@ -26,12 +26,12 @@ inline constexpr int patience_ms = 10'000;
 /// A NIC as QEMU plays it: a blocking stream socket with frames behind their lengths.
 class Nic {
  public:
-  explicit Nic(FileDescriptor socket) : socket_(std::move(socket)) {}
+  explicit Nic(UniqueFd socket) : socket_(std::move(socket)) {}
   explicit Nic(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::copy(path.begin(), path.end(), address.sun_path);
-    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) socket_ = FileDescriptor();
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) socket_ = UniqueFd();
   }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -67,7 +67,7 @@ class Nic {
   }
 
  private:
-  FileDescriptor socket_;
+  UniqueFd socket_;
   FrameDecoder decoder_;
 };
 

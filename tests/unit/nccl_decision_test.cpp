@@ -130,6 +130,21 @@ TEST(NcclDecision, IsTheViewOfTheVersion) {
   }
 }
 
+/// 64 GT/s x8 is as much as 32 GT/s x16, but versions before 2.11.4 have neither in their table.
+TEST(NcclDecision, OldVersionsDoNotKnowFastLinks) {
+  const auto noted = [&](const char* name, const char* version, const std::vector<Setting>& settings) {
+    const Topology topology = load_topology(std::string(GDR_PROJECT_DIR) + "/topologies/servers/" + name + ".json", settings);
+    for (const std::string& note : decide(topology, 0, models(), version, {}).notes)
+      if (note.find("does not know links faster than 16 GT/s") != std::string::npos) return note;
+    return std::string();
+  };
+  const std::vector<Setting> gen6{{"h0/nic0.link", "gen6x8"}, {"h0/nic0.link_capability", "gen6x8"}};
+  EXPECT_NE(noted("dgx-a100", "2.10.3", gen6).find("nic0 (gen6x8)"), std::string::npos);
+  EXPECT_EQ(noted("dgx-a100", "2.10.3", {}), "") << "Gen4 is in every table";
+  EXPECT_EQ(noted("dgx-a100", "2.11.4", gen6), "");
+  EXPECT_NE(noted("dgx-h100", "2.10.3", {}).find(" more"), std::string::npos);
+}
+
 TEST(NcclDecision, LevelsByNameAndNumber) {
   const Topology topology = server("dgx-a100");
   const auto receives = [&](const std::string& version, const std::string& level, const char* nic) {

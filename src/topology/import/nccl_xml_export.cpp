@@ -193,16 +193,22 @@ std::vector<NcclElement> system_of(const Topology& topology, std::size_t host) {
   return systems.size() == topology.hosts.size() ? systems[host] : std::vector<NcclElement>();
 }
 
+std::string write(const Host& host, HostElements elements, std::vector<NcclElement> system) {
+  const TreeWriter tree(host, std::move(elements));
+  if (system.empty()) system.push_back({"system", {{"version", tree.has_amd_gpus() ? "2" : "1"}}});
+  std::vector<xml::Element> cpus;
+  for (std::size_t i = 0; i < host.numa_nodes.size(); ++i) cpus.push_back(tree.numa(i));
+  return xml::write(restore(system, std::move(cpus)));
+}
+
 }  // namespace
+
+std::string write_xml(const Host& host, HostElements elements) { return write(host, std::move(elements), {}); }
+
 }  // namespace nccl
 
 std::string export_nccl_xml(const Topology& topology, std::size_t host, const ModelLibrary* models) {
-  const nccl::TreeWriter tree(topology.hosts.at(host), nccl::host_elements(topology, host, models, false));
-  std::vector<NcclElement> system = nccl::system_of(topology, host);
-  if (system.empty()) system.push_back({"system", {{"version", tree.has_amd_gpus() ? "2" : "1"}}});
-  std::vector<xml::Element> cpus;
-  for (std::size_t i = 0; i < topology.hosts[host].numa_nodes.size(); ++i) cpus.push_back(tree.numa(i));
-  return xml::write(nccl::restore(system, std::move(cpus)));
+  return nccl::write(topology.hosts.at(host), nccl::host_elements(topology, host, models, false), nccl::system_of(topology, host));
 }
 
 }  // namespace gdr

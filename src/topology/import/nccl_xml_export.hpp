@@ -26,5 +26,8 @@ struct HostElements {
 /// `complete` adds what NCCL would find out on the machine: gpu and net elements of files that have none, ranks.
 HostElements host_elements(const Topology& topology, std::size_t host, const ModelLibrary* models, bool complete);
 
+/// A host of these elements as a file.
+std::string write_xml(const Host& host, HostElements elements);
+
 }  // namespace nccl
 }  // namespace gdr

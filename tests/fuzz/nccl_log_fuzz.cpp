@@ -1,0 +1,18 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "common/error.hpp"
+#include "verdict/nccl_log.hpp"
+
+/// Logs of NCCL_DEBUG=INFO, of a version that they name, of a new one and of an old one.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  for (const char* version : {"", "2.30.3", "2.4.8"}) {
+    try {
+      gdr::nccl::read_log(text, "fuzz", version);
+    } catch (const gdr::InputError&) {
+    }
+  }
+  return 0;
+}
