@@ -146,10 +146,11 @@ std::optional<int> Comparison::run(std::vector<ComparedPath>& paths, bool& again
   turn_until(session, signals_, deadline_, [&] { return session.ready(); });
   again = session.failed_early();
   if (const auto code = ended(session, session.not_ready(), "not up")) return code;
+  std::optional<int> code;
   for (ComparedPath& path : paths)
-    if (const auto code = run_path(session, path)) return code;
+    if (!code) code = run_path(session, path);
   report_traffic(options_, to_json(session.counters()));
-  return std::nullopt;
+  return code;
 }
 
 /// Write and send start at the host that the bytes leave, a read at the one that they reach; the other one serves.
