@@ -42,7 +42,7 @@ Session::Session(const SessionPlan& plan, Output output) : output_(std::move(out
   fabric.armed = false;
   fabric::FabricOptions management;
   auto sockets = connect(plan.guests, fabric, management);
-  fabric_ = std::make_unique<SwitchThread>(fabric);
+  fabric_ = std::make_unique<SwitchThread>(fabric, plan.tap);
   management_ = std::make_unique<SwitchThread>(management);
   for (std::size_t i = 0; i < plan.guests.size(); ++i)
     guests_.push_back(std::make_unique<Guest>(plan.guests[i], std::move(sockets[i])));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emu/barriers.hpp"
+#include "emu/fabric/fabric.hpp"
 #include "emu/fabric/options.hpp"
 #include "emu/guest.hpp"
 #include "emu/guest_plan.hpp"
@@ -21,6 +22,7 @@ namespace gdr::emu {
 struct SessionPlan {
   std::vector<GuestPlan> guests;
   fabric::FabricOptions fabric;  ///< a port a NIC, in the order of guests and their nics; sockets are made with the guests
+  fabric::FrameTap tap;          ///< hears every frame of the fabric; empty: nobody does
 };
 
 /// The ports of the fabric: HOST/NIC, hosts and NICs in the order of the plans.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "emu/fabric/fabric.hpp"
 
@@ -11,8 +12,8 @@ namespace gdr::emu {
 class SwitchThread {
  public:
   /// Throws InputError as Fabric does.
-  explicit SwitchThread(const fabric::FabricOptions& options)
-      : fabric_(options), thread_([this] { fabric_.run_until([this] { return stop_.load(); }); }) {}
+  explicit SwitchThread(const fabric::FabricOptions& options, fabric::FrameTap tap = {})
+      : fabric_(options, std::move(tap)), thread_([this] { fabric_.run_until([this] { return stop_.load(); }); }) {}
   ~SwitchThread() {
     stop_ = true;
     fabric_.wake();

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "common/check.hpp"
 #include "common/error.hpp"
@@ -57,7 +58,7 @@ void check_options(const FabricOptions& options) {
 
 class Fabric::Implementation {
  public:
-  Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets);
+  Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets, FrameTap tap);
 
   void run_once(Duration at_most);
   void arm();
@@ -94,6 +95,7 @@ class Fabric::Implementation {
   void update_watch(std::size_t port);
 
   FabricOptions options_;
+  FrameTap tap_;
   std::uint64_t start_ns_ = steady_ns();
   UniqueFd epoll_;
   UniqueFd timer_;
@@ -104,8 +106,9 @@ class Fabric::Implementation {
   std::vector<Port> ports_;
 };
 
-Fabric::Implementation::Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets)
+Fabric::Implementation::Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets, FrameTap tap)
     : options_(options),
+      tap_(std::move(tap)),
       epoll_(made(::epoll_create1(EPOLL_CLOEXEC), "an epoll")),
       timer_(made(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer")),
       wake_(made(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "an event")),
@@ -228,6 +231,7 @@ void Fabric::Implementation::take(std::size_t port, Frame frame) {
   const std::uint64_t size = frame.size();
   const Duration time = now();
   if (pcap_ && options_.capture == CapturePoint::sent) pcap_->write(frame, time);
+  if (tap_) tap_(ports_[port].name, TapPoint::sent, frame);
   *ports_[port].buffered += size;
   std::shared_ptr<const void> hold(nullptr, [size, buffered = ports_[port].buffered](const void*) { *buffered -= size; });
   core_.receive(port, {std::make_shared<const Frame>(std::move(frame)), std::move(hold)}, time);
@@ -237,6 +241,7 @@ bool Fabric::Implementation::give(std::size_t port, const Parcel& parcel) {
   Port& to = ports_[port];
   if (to.stalled) return false;
   if (pcap_ && options_.capture == CapturePoint::delivered) pcap_->write(*parcel.frame, now());
+  if (tap_) tap_(to.name, TapPoint::delivered, *parcel.frame);
   to.connection->queue(parcel, now());
   return true;
 }
@@ -296,10 +301,10 @@ FabricCounters Fabric::Implementation::counters() const {
   return counters;
 }
 
-Fabric::Fabric(const FabricOptions& options) {
+Fabric::Fabric(const FabricOptions& options, FrameTap tap) {
   std::vector<UniqueFd> sockets;
   for (const PortOptions& port : options.ports) sockets.emplace_back(port.fd);
-  implementation_ = std::make_unique<Implementation>(options, std::move(sockets));
+  implementation_ = std::make_unique<Implementation>(options, std::move(sockets), std::move(tap));
 }
 
 Fabric::Fabric(Fabric&&) noexcept = default;

@@ -3,12 +3,19 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "common/units.hpp"
 #include "emu/fabric/counters.hpp"
+#include "emu/fabric/frame.hpp"
 #include "emu/fabric/options.hpp"
 
 namespace gdr::fabric {
+
+/// Hears of each frame: as the NIC of a port sent it, before any fault, and as one is put on the socket of the NIC that it is for. Called
+/// in the fabric's thread, which waits for it; it must not call the fabric.
+enum class TapPoint { sent, delivered };
+using FrameTap = std::function<void(const std::string& port, TapPoint point, FrameView frame)>;
 
 /// The Ethernet switch that joins guests: QEMU's `-netdev stream,id=ID,server=off,addr.type=unix,addr.path=PATH` connects to a
 /// port. One thread runs it; arm(), set_faults(), wake() and counters() may be called from others. A NIC may leave and come again, but not
@@ -17,7 +24,7 @@ class Fabric {
  public:
   /// The sockets listen when this returns. Throws InputError on options that cannot be, and removes the sockets already made.
   /// Owns the ports' file descriptors in any case.
-  explicit Fabric(const FabricOptions& options);
+  explicit Fabric(const FabricOptions& options, FrameTap tap = {});
   Fabric(Fabric&&) noexcept;
   Fabric& operator=(Fabric&&) noexcept;
   /// Closes all connections and removes the sockets. What is under way is lost.

@@ -13,16 +13,23 @@ constexpr std::uint8_t flag_syn = 0x02;
 
 }  // namespace
 
-void TcpCounter::count(FrameView frame) {
+std::optional<TcpSegment> parse_tcp(FrameView frame) {
   const auto packet = find_ip(frame);
-  if (!packet || packet->protocol != protocol_tcp || packet->end < packet->transport + least_header_bytes) return;
+  if (!packet || packet->protocol != protocol_tcp || packet->end < packet->transport + least_header_bytes) return std::nullopt;
   const std::size_t at = packet->transport;
   const std::size_t header = std::size_t{frame[at + 12]} / 16 * 4;
-  if (header < least_header_bytes || packet->end < at + header) return;
-  const TcpFlowKey key{packet->source, packet->destination, load16(frame, at), load16(frame, at + 2)};
+  if (header < least_header_bytes || packet->end < at + header) return std::nullopt;
+  return TcpSegment{{packet->source, packet->destination, load16(frame, at), load16(frame, at + 2)},
+                    load32(frame, at + 4),
+                    (frame[at + 13] & flag_syn) != 0,
+                    frame.subspan(at + header, packet->end - at - header)};
+}
+
+void TcpCounter::count(FrameView frame) {
+  const auto segment = parse_tcp(frame);
+  if (!segment) return;
+  const auto& [key, sequence, opens, bytes] = *segment;
   auto found = flows_.find(key);
-  const std::uint32_t sequence = load32(frame, at + 4);
-  const bool opens = (frame[at + 13] & flag_syn) != 0;
   if (found == flows_.end()) {
     if (flows_.size() == max_flows) {
       ++left_out_;
@@ -34,7 +41,7 @@ void TcpCounter::count(FrameView frame) {
   ++state.flow.segments;
   // SYN takes one number. The same ports may be used again, from another number on.
   if (opens) state.next = sequence + 1;
-  const auto payload = static_cast<std::uint32_t>(packet->end - at - header);
+  const auto payload = static_cast<std::uint32_t>(bytes.size());
   if (payload == 0 || opens) return;
   // How far this segment ends beyond what was seen, modulo 2^32.
   const auto beyond = static_cast<std::int32_t>(sequence + payload - state.next);

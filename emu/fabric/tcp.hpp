@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "common/units.hpp"
@@ -17,6 +18,16 @@ struct TcpFlowKey {
   std::uint16_t destination_port = 0;
   auto operator<=>(const TcpFlowKey&) const = default;
 };
+
+/// A segment of a connection.
+struct TcpSegment {
+  TcpFlowKey key;
+  std::uint32_t sequence = 0;
+  bool begins = false;  ///< SYN: it takes one sequence number
+  FrameView payload;
+};
+/// nullopt: no TCP, or lengths that do not fit.
+std::optional<TcpSegment> parse_tcp(FrameView frame);
 
 struct TcpFlow {
   TcpFlowKey key;

@@ -72,7 +72,7 @@ static long gpu_query(struct gpu *gpu, void __user *to)
 	return copy_to_user(to, &query, sizeof(query)) ? -EFAULT : 0;
 }
 
-static long gpu_counts(struct gpu *gpu, void __user *to)
+static struct gdr_gpu_counts counts_of(struct gpu *gpu)
 {
 	struct gdr_gpu_counts counts;
 
@@ -83,8 +83,33 @@ static long gpu_counts(struct gpu *gpu, void __user *to)
 	counts.cpu_written = atomic64_read(&gpu->cpu_written);
 	counts.nic_read = atomic64_read(&gpu->nic_read);
 	counts.nic_written = atomic64_read(&gpu->nic_written);
+	counts.host_read = atomic64_read(&host_read);
+	counts.host_written = atomic64_read(&host_written);
+	return counts;
+}
+
+static long gpu_counts(struct gpu *gpu, void __user *to)
+{
+	struct gdr_gpu_counts counts = counts_of(gpu);
+
 	return copy_to_user(to, &counts, sizeof(counts)) ? -EFAULT : 0;
 }
+
+/* /sys/class/misc/gdr-gpuN/counts, for programs without ioctls. */
+static ssize_t counts_show(struct device *device, struct device_attribute *attribute, char *to)
+{
+	struct gpu *gpu = container_of(dev_get_drvdata(device), struct gpu, device); /* misc_register() puts it there */
+	struct gdr_gpu_counts counts = counts_of(gpu);
+
+	return sysfs_emit(to,
+			  "regions %llu\nregistered %llu\nall_regions %llu\nrefused %llu\ncpu_read %llu\ncpu_written %llu\n"
+			  "nic_read %llu\nnic_written %llu\nhost_read %llu\nhost_written %llu\n",
+			  counts.regions, counts.registered, counts.all_regions, counts.refused, counts.cpu_read,
+			  counts.cpu_written, counts.nic_read, counts.nic_written, counts.host_read, counts.host_written);
+}
+static DEVICE_ATTR_RO(counts);
+static struct attribute *gpu_attrs[] = {&dev_attr_counts.attr, NULL};
+ATTRIBUTE_GROUPS(gpu);
 
 /* pread() and pwrite() stand for the GPU's copy engines. */
 static ssize_t gpu_read(struct file *file, char __user *to, size_t size, loff_t *offset)
@@ -280,6 +305,7 @@ static int gpu_probe(struct pci_dev *function, const struct pci_device_id *id)
 	gpu->device.fops = &gpu_operations;
 	gpu->device.mode = 0666;
 	gpu->device.parent = &function->dev;
+	gpu->device.groups = gpu_groups;
 	pci_set_drvdata(function, gpu);
 	return misc_register(&gpu->device);
 }

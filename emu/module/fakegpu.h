@@ -32,6 +32,9 @@ struct gpu {
 /* The GPU whose memory a file is, or NULL. */
 struct gpu *gpu_behind(struct file *file);
 
+/* Bytes that rdma_rxe took out of and put into memory that is no GPU's. */
+extern atomic64_t host_read, host_written;
+
 /* Hooks into verbs: from now on registrations of GPU memory are looked at. */
 int start_registration(void);
 /* "NUMBER SPEED WIDTH": what the RDMA device rxeNUMBER says of its port, as enum ib_port_speed and ib_port_width. */

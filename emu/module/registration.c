@@ -72,6 +72,8 @@ static DEFINE_SPINLOCK(registrations_lock); /* the NIC looks things up in softir
 
 static struct ib_client client;
 
+atomic64_t host_read, host_written;
+
 /* Which GPUs' memory is mapped from start to end. */
 static int find_gpus(u64 start, u64 end, struct registration *found)
 {
@@ -255,6 +257,7 @@ static int count_copy(struct kprobe *probe, struct pt_regs *registers)
 	unsigned long region = registers->di;
 	u64 length = (u32)registers->cx;
 	bool from_region = (u32)registers->r8 == 1;
+	atomic64_t *count = from_region ? &host_read : &host_written;
 	struct registration *registration;
 	unsigned long flags;
 
@@ -262,10 +265,10 @@ static int count_copy(struct kprobe *probe, struct pt_regs *registers)
 	list_for_each_entry(registration, &registrations, next) {
 		if ((unsigned long)registration->mr - region >= MR_HEAD)
 			continue;
-		atomic64_add(length, from_region ? &registration->shares[0].gpu->nic_read
-						 : &registration->shares[0].gpu->nic_written);
+		count = from_region ? &registration->shares[0].gpu->nic_read : &registration->shares[0].gpu->nic_written;
 		break;
 	}
+	atomic64_add(length, count); /* while it is listed, its GPU stays */
 	spin_unlock_irqrestore(&registrations_lock, flags);
 #endif
 	return 0;

@@ -67,6 +67,7 @@ int interruptible(const std::function<int()>& run) {
 int run_plain(const EmulateOptions& options, const ModelLibrary& models) {
   if (options.probe) return emulate_probe();
   if (options.topology.empty()) throw InputError("topology is required; \"gdr emulate --help\" says what there is");
+  if (options.compare) return interruptible([&] { return emulate_compare(options, models); });
   return interruptible([&] { return options.native ? native(options) : emulate(options, models); });
 }
 
@@ -106,6 +107,28 @@ void add_command_options(CLI::App& command, const Options& options, const char* 
   command.add_flag("--traffic", options->traffic, "print what crossed each link at the end; --fault does so, too");
   command.add_option("--counters", options->counters,
                      "write the fabric's counters at the end: a JSON file, - for standard output");
+}
+
+/// Bytes of the plan and of the guests, side by side.
+void add_compare_options(CLI::App& command, const Options& options) {
+  CLI::Option* compare = command.add_flag(
+      "--compare", options->compare, "run gdr transfer between two hosts, and compare its bytes with the stages of gdr explain");
+  for (const char* other : {"command", "--on", "--native", "--dry-run", "--probe"}) compare->excludes(command.get_option(other));
+  const auto add = [&](const char* name, std::string& value, const char* text) {
+    CLI::Option* option = command.add_option(name, value, std::string("--compare: ") + text)->needs(compare);
+    if (!value.empty()) option->capture_default_str();
+    return option;
+  };
+  command.add_option("--path", options->paths, "--compare: gdr, staged, tcp, or all (default); may be given again")
+      ->needs(compare)
+      ->allow_extra_args(false);
+  add("--size", options->size, "of the one message");
+  add("--operation", options->operation, "write, read or send")->check(CLI::IsMember({"write", "read", "send"}));
+  add("--from", options->from, "HOST/GPU that the bytes leave (default: the first host's first)");
+  add("--to", options->to, "HOST/GPU that they reach (default: the same GPU of the second host)");
+  add("--via", options->via, "NICs to use, as in h0/nic1,h1/nic1 (default: the nearest)");
+  add("--transfer", options->transfer, "more options of gdr transfer, as in '--chunk 16KiB'");
+  add("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
 }
 
 void add_kept(CLI::App& emulate, Context& context, const Options& options) {
@@ -148,15 +171,18 @@ void add_emulate(CLI::App& app, Context& context) {
   command->add_flag("--native", options->native, "no guest: this machine's own rdma_rxe, for a topology of one host; needs root");
   command->add_flag("--dry-run", options->dry_run, "print the QEMU command lines");
   command->add_flag("--probe", options->probe, "say how guests would run here and what is missing");
+  add_compare_options(*command, options);
   command->require_subcommand(0, 1);
   add_kept(*command, context, options);
   command->footer(
       "Examples:\n"
       "  gdr emulate topologies/clusters/two-dgx-a100.json -- ibv_devices\n"
       "  gdr emulate two.json --on h0 ./server --on h1 './client $GDR_PEER_h0_NIC_0'\n"
+      "  gdr emulate topologies/clusters/two-gh200.json --compare --path gdr\n"
       "\n"
       "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout,\n"
-      "125 a guest failed, 128 + N signal N.");
+      "125 a guest failed, 128 + N signal N. --compare: 0 all bytes are equal, 1 not,\n"
+      "or a transfer failed; 2, 124, 125, 128 + N as above.");
   command->callback([command, options, &context] {
     if (command->get_subcommands().empty()) context.exit_code = run_plain(*options, *context.models);
   });

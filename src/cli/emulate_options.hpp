@@ -37,6 +37,14 @@ struct EmulateOptions {
   bool dry_run = false;
   bool probe = false;
   bool native = false;
+  bool compare = false;
+  // Of --compare, as predict and explain take them.
+  std::vector<std::string> paths;
+  std::string size = "1MiB";
+  std::string operation = "write";
+  std::string from, to, via;
+  std::string format = "text";
+  std::string transfer;  ///< more options of `gdr transfer`
 };
 
 /// "gdr: TEXT" on standard error.
@@ -65,6 +73,9 @@ class EmulationInput {
   emu::RunPlan run_;
   fabric::FabricOptions fabric_;
 };
+
+/// --compare: transfers in guests, and what was observed beside the plans. The exit code. Throws InputError, Interrupted.
+int emulate_compare(const EmulateOptions& options, const ModelLibrary& models);
 
 /// One sentence each: how guests would run, and what is missing. The exit code.
 int emulate_probe();

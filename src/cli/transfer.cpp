@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "cli/commands.hpp"
@@ -31,6 +33,7 @@ struct Options {
   std::string set_up = "tcp";
   std::string format = "text";
   std::string limit = "60s";
+  std::string connect_limit = "30s";
   std::string chunk = "64KiB";
   unsigned iterations = 1000;
   unsigned queue_pairs = 1;
@@ -42,6 +45,7 @@ struct Options {
   bool check = false;
   bool latency = false;
   bool loopback = false;
+  bool extra_copy = false;
 };
 
 /// perftest's "all": 2 bytes to 8 MiB, doubling.
@@ -55,6 +59,8 @@ std::vector<Bytes> sizes_of(const std::string& text) {
   if (sizes.size() > 64) throw InputError(fmt::format("--size: {} sizes; 64 at most", sizes.size()));
   return sizes;
 }
+
+constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};  // as MeasurePlan::Operation counts
 
 MeasurePlan plan_of(const Options& options) {
   MeasurePlan plan;
@@ -79,6 +85,7 @@ TransportOptions transport_options(const Options& options, const MeasurePlan& pl
     for (const std::string& name : split(options.devices)) result.nics.push_back({name, {}, {}});
   result.queue_pairs = std::max(options.queue_pairs, plan.queue_pairs);
   result.check = plan.check;
+  result.extra_copy = options.extra_copy;
   result.chunk = parse_bytes(options.chunk);
   result.depth = options.bounce_buffers;
   result.queue_depth = std::max(64U, options.depth + options.bounce_buffers + 8);
@@ -181,11 +188,12 @@ json::Value moved_to_json(const Side& side) {
                       {"socket_in", path.socket_in.count}};
 }
 
-void print(const Options& options, const Side& side, const std::vector<Measured>& results) {
+/// Without results: of the server, who hears only what it is to serve.
+void print(const Options& options, const Side& side, const std::string& operation, const std::vector<Measured>& results) {
   const std::string path(to_string(side.connection->path()));
   if (options.format == "json") {
     write_file("-", json::dump(json::Object{{"format", 1},
-                                            {"operation", options.operation},
+                                            {"operation", operation},
                                             {"path", path},
                                             {"memory", side.memory->name()},
                                             {"nics", side.transport->nics()},
@@ -216,7 +224,7 @@ int client(const Options& options, Side& side, std::unique_ptr<ByteStream> strea
   const auto results = run_client(*side.connection, *side.memory, plan);
   if (!results.ok()) return failed(results.status());
   side.connection->close();
-  print(options, side, results.value());
+  print(options, side, options.operation, results.value());
   return 0;
 }
 
@@ -226,6 +234,9 @@ int server(const Options& options, Side& side, std::unique_ptr<ByteStream> strea
   if (Status open = side.open(options, plan.value(), std::move(stream), false); !open.ok()) return failed(open);
   if (Status served = run_server(*side.connection, *side.memory, plan.value()); !served.ok()) return failed(served);
   side.connection->close();
+  // People look at the client; a program wants both sides' bytes.
+  const auto operation = static_cast<std::size_t>(plan.value().operation);
+  if (options.format == "json" && !options.loopback) print(options, side, std::string(operation_names.at(operation)), {});
   return 0;
 }
 
@@ -276,7 +287,7 @@ int run(const Options& options) {
   side.memory = memory::make_memory(options.memory);
   side.verbs = make_ibverbs();
   if (!options.host.empty()) {
-    auto stream = connect(by, options.host, options.port, Duration{30});
+    auto stream = connect(by, options.host, options.port, parse_duration(options.connect_limit));
     return stream.ok() ? client(options, side, std::move(stream.value())) : failed(stream.status());
   }
   const auto listener = listen(by, options.port);
@@ -305,12 +316,15 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")->check(CLI::IsMember({"tcp", "rdma_cm"}))->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
   command.add_option("--limit", options.limit, "of one operation")->capture_default_str();
+  command.add_option("--connect-limit", options.connect_limit, "until the server listens")->capture_default_str();
   command.add_option("--timeout", options.timeout, "of the NIC: 4.096us times 2 to this until it sends again")
       ->check(CLI::Range(1, 24))
       ->capture_default_str();
   command.add_flag("--latency", options.latency, "ping-pong; half of the time there and back (a read: all of it)");
   command.add_flag("--check", options.check, "compare CRC32C of the bytes at both ends");
   command.add_flag("--loopback", options.loopback, "both ends in this process");
+  command.add_flag("--extra-copy", options.extra_copy,
+                   "a fault, for tests of counts: what is written or sent goes through host memory and back first");
   command.add_option("--format", options.format, "how to print")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
 }
 
@@ -327,6 +341,7 @@ void add_transfer(CLI::App& app, Context& context) {
       "  gdr transfer --loopback --device double --memory fake --latency\n"
       "\n"
       "The client says what is transferred; paths and memories are each side's own.\n"
+      "With --format json the server prints what it moved, too.\n"
       "MB are 2^20 bytes, as in perftest.\n"
       "\n"
       "Exit codes: 0 fine, 1 the transfer failed, 2 wrong input.");

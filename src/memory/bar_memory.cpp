@@ -1,12 +1,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <map>
 
+#include "common/check.hpp"
 #include "common/error.hpp"
 #include "emu/module/gdr_gpu.h"
 #include "memory/access_trap.hpp"
@@ -62,6 +64,24 @@ class BarBacking final : public Backing {
     range.offset = placed.fd_offset.count;
     mappings_.erase(range.offset);
     ioctl(device_fd_.get(), GDR_GPU_FREE, &range);
+  }
+
+  /// Copies are the driver's, which counts them: what this process says of itself can be held against it.
+  void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size) override {
+    for (std::uint64_t done = 0; done < size.count;) {
+      const auto at = static_cast<off_t>(from.fd_offset.count + offset.count + done);
+      const ssize_t count = pread(device_fd_.get(), to + done, size.count - done, at);
+      check(count > 0, "a fake GPU does not copy out");
+      done += static_cast<std::uint64_t>(count);
+    }
+  }
+  void copy_in(const Placed& to, Bytes offset, const std::byte* from, Bytes size) override {
+    for (std::uint64_t done = 0; done < size.count;) {
+      const auto at = static_cast<off_t>(to.fd_offset.count + offset.count + done);
+      const ssize_t count = pwrite(device_fd_.get(), from + done, size.count - done, at);
+      check(count > 0, "a fake GPU does not copy in");
+      done += static_cast<std::uint64_t>(count);
+    }
   }
 
  private:

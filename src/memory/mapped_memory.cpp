@@ -34,6 +34,14 @@ std::uint64_t next_allocation_number() {
   return ++last;
 }
 
+void Backing::copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size) {
+  std::memcpy(to, from.cpu + offset.count, size.count);
+}
+
+void Backing::copy_in(const Placed& to, Bytes offset, const std::byte* from, Bytes size) {
+  std::memmove(to.cpu + offset.count, from, size.count);
+}
+
 MappedMemory::MappedMemory(std::unique_ptr<Backing> backing, const DeviceFaults& faults)
     : backing_(std::move(backing)), faults_(faults), window_used_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   queues_.try_emplace(0);
@@ -250,14 +258,30 @@ const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
   return allocation->own_view.get() + offset;
 }
 
+void MappedMemory::copy_in_now(const Operation& operation) {
+  Allocation* to = find(operation.to, operation.size);
+  check(to != nullptr, "memory was freed below a copy");
+  const Bytes offset{operation.to.address - to->placed.device_base};
+  backing_->copy_in(to->placed, offset, static_cast<const std::byte*>(operation.host_from), operation.size);
+  if (to->own_view != nullptr) std::memcpy(to->own_view.get() + offset.count, to->placed.cpu + offset.count, operation.size.count);
+}
+
+void MappedMemory::copy_out_now(const Operation& operation) {
+  const Allocation* from = find(operation.from, operation.size);
+  check(from != nullptr, "memory was freed below a copy");
+  auto* to = static_cast<std::byte*>(operation.host_to);
+  if (from->own_view != nullptr) std::memcpy(to, load(operation.from, operation.size), operation.size.count);
+  else backing_->copy_out(to, from->placed, Bytes{operation.from.address - from->placed.device_base}, operation.size);
+}
+
 void MappedMemory::execute(const Operation& operation) {
   const Bytes size = operation.size;
   switch (operation.kind) {
     case Kind::copy_in:
-      store(operation.to, static_cast<const std::byte*>(operation.host_from), size);
+      copy_in_now(operation);
       break;
     case Kind::copy_out:
-      std::memcpy(operation.host_to, load(operation.from, size), size.count);
+      copy_out_now(operation);
       break;
     case Kind::copy_within:
       store(operation.to, load(operation.from, size), size);

@@ -32,6 +32,9 @@ class Backing {
   [[nodiscard]] virtual bool has_copy_engine() const = 0;
   virtual Result<Placed> place(Bytes size) = 0;  ///< size is a multiple of granularity(), not 0
   virtual void release(const Placed& placed) = 0;
+  /// What the copy engine does; the range is inside `placed`. Without one of its own, the mapping is copied.
+  virtual void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size);
+  virtual void copy_in(const Placed& to, Bytes offset, const std::byte* from, Bytes size);
 };
 
 /// Device memory over a mapping: everything that host, fake and bar share.
@@ -98,6 +101,8 @@ class MappedMemory final : public DeviceMemory {
   void run_until(Queue& queue, std::uint64_t number);
   void run_all();
   void execute(const Operation& operation);
+  void copy_in_now(const Operation& operation);
+  void copy_out_now(const Operation& operation);
   void store(DevicePointer to, const std::byte* bytes, Bytes size);
   const std::byte* load(DevicePointer from, Bytes size);
   void count(Kind kind, Bytes size);

@@ -130,6 +130,9 @@ Result<OperationId> ConnectionCore::begin(Operation operation) {
     return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
   }
   if (Status way = choose_way(operation); !way.ok()) return way;
+  const bool leaves = operation.kind == OperationKind::write || operation.kind == OperationKind::send;
+  if (engine_.options.extra_copy && leaves)
+    if (Status copied = copy_once_more(operation); !copied.ok()) return copied;
   operation.deadline = engine_.verbs->now() + engine_.options.limit;
   const std::uint64_t number = ++last_operation_;
   const bool receive = operation.kind == OperationKind::receive;

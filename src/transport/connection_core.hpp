@@ -91,6 +91,7 @@ class ConnectionCore final : public LaneListener {
   bool issue_message(std::uint64_t number, Operation& operation);
   Status choose_way(Operation& operation);
   Status register_local(Operation& operation);
+  Status copy_once_more(const Operation& operation);
   void moved(std::uint64_t number, Operation& operation);
   void confirm(std::uint64_t number, Operation& operation);
   void match_messages();

@@ -13,7 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::array<std::byte, 4> magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'}, std::byte{'t'}};
-constexpr std::size_t plan_header = 24;
 constexpr unsigned most_sizes = 64;
 constexpr std::uint64_t inbox_tag = 1;
 constexpr std::uint32_t end_of_size = 0xffffffff;
@@ -204,6 +203,13 @@ Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit) {
     if (since(start) > limit) return {Cause::timed_out, fmt::format("{} takes nothing", stream.peer())};
   }
   return {};
+}
+
+std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header) {
+  if (!std::equal(magic.begin(), magic.end(), header.begin())) return std::nullopt;
+  const std::uint64_t sizes = number_at(header, 16, 8);
+  if (sizes > most_sizes) return std::nullopt;
+  return sizes * 8;
 }
 
 Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +35,10 @@ struct Measured {
 /// The plan as the first bytes of a stream, before the connection is set up. Waits up to `limit`.
 Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit);
 Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit);
+
+/// For those who watch a stream: a plan begins with so many bytes, and they say how many follow. Nothing: this is no plan.
+constexpr std::size_t plan_header = 24;
+std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header);
 
 /// Each side of a run, over a connection that is set up; they block until all sizes are done. Both sides take their buffers from `memory`.
 Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);

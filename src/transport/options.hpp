@@ -34,6 +34,7 @@ struct TransportOptions {
   unsigned retries = 6;                         ///< 0 to 6
   bool check = false;                           ///< compare CRC32C of the bytes at both ends, read by the copy engine
   bool flush = true;                            ///< for tests alone: false leaves inbound RDMA writes unflushed
+  bool extra_copy = false;                      ///< for tests alone: what a write sends goes through host memory and back first
   std::function<void(const std::string&)> log;  ///< one line a call; nothing: standard error
 };
 

@@ -124,6 +124,23 @@ END
     said '^h0| nic_read 0 nic_written 1310720$'
     said "^h1| nic_read $((payload + repeated)) nic_written 0$"
     ;;
+  compare_extra_copy)
+    # What leaves goes through host memory and back first: a copy in each direction that no path has.
+    emulate 1 "$two" --compare --path gdr --path staged --size 64KiB --transfer --extra-copy
+    for line in 'gdr: copy-engine h0/gpu0 > h0/memory' 'gdr: copy-engine h0/memory > h0/gpu0' 'gdr: all h0/memory' \
+      'staged: copy-engine h0/gpu0 > h0/numa0' 'staged: copy-engine h0/memory > h0/gpu0'; do
+      said "^  $line\$"
+    done
+    said '^  copy-engine h0/gpu0 > h0/numa0  *65536  *131072  *NO  memory, module$'
+    # The peer and the network had nothing to do with it.
+    ! grep -q '^  [a-z]*: .*h1/' "$work/out" || fail "more than the copy is unequal: $(cat "$work/out")"
+    ;;
+  compare_*)
+    emulate 0 "$source/topologies/clusters/${case#compare_}.json" --compare --size 1MiB
+    for path in tcp staged gdr; do said "^$path, by h0/nic"; done
+    said '^All bytes are equal.$'
+    ! grep -q 'not possible' "$work/out" || fail "a path is left out: $(cat "$work/out")"
+    ;;
   panic_and_timeout)
     SECONDS=0
     emulate 125 "$small" -- sh -c 'echo c >/proc/sysrq-trigger; sleep 100'

@@ -88,6 +88,37 @@ inline Frame roce_frame(const Roce& roce) {
   return frame;
 }
 
+struct Segment {
+  std::uint32_t sequence = 1000;
+  std::size_t payload = 100;
+  bool syn = false;
+  std::uint16_t from_port = 40000;
+  std::uint8_t options = 12;  // time stamps
+};
+
+/// From 10.0.0.1 to 10.0.0.2; the payload counts up.
+inline Frame tcp_frame(const Segment& segment) {
+  const std::size_t header = 20U + segment.options;
+  const std::size_t total = 20 + header + segment.payload;
+  Frame frame = plain_frame(mac(2), mac(1), std::max<std::size_t>(60, ethernet_header_bytes + total));
+  store16(frame, 12, 0x0800);
+  const std::size_t ip = ethernet_header_bytes;
+  std::fill_n(frame.begin() + static_cast<std::ptrdiff_t>(ip), 20 + header, std::uint8_t{0});
+  frame[ip] = 0x45;
+  store16(frame, ip + 2, static_cast<std::uint16_t>(total));
+  frame[ip + 8] = 64;
+  frame[ip + 9] = 6;
+  store32(frame, ip + 12, 0x0a000001U);
+  store32(frame, ip + 16, 0x0a000002U);
+  const std::size_t tcp = ip + 20;
+  store16(frame, tcp, segment.from_port);
+  store16(frame, tcp + 2, 18515);
+  store32(frame, tcp + 4, segment.sequence);
+  frame[tcp + 12] = static_cast<std::uint8_t>(header / 4 << 4U);
+  frame[tcp + 13] = segment.syn ? 0x02 : 0x10;
+  return frame;
+}
+
 inline FramePtr shared(Frame frame) { return std::make_shared<const Frame>(std::move(frame)); }
 
 /// What the InputError says; "accepted" where there is none.

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agreement/observation.hpp"
+
+namespace gdr::agreement {
+
+/// What a guest runs, and what it prints.
+struct GuestRun {
+  std::string tool;          ///< path of `gdr`
+  unsigned gpu = 0;          ///< N of /dev/gdr-gpuN
+  unsigned nic = 0;          ///< N of rxeN
+  std::string path;          ///< gdr, staged or tcp
+  std::string operation;     ///< write, read or send
+  Bytes size;
+  std::string more;          ///< further options of `gdr transfer`, a shell line
+  std::string server;        ///< its address; empty: this is the server
+};
+
+/// A shell command: the module's counts, one transfer, the counts again. Fails as the transfer does.
+std::string guest_command(const GuestRun& run);
+
+/// What the command's output says.
+struct GuestReport {
+  ProcessBytes process;
+  ModuleBytes module;
+  std::string path;  ///< that the transport took
+};
+/// From the lines of standard output. Throws InputError that says what is missing in it.
+GuestReport read_report(const std::vector<std::string>& lines, unsigned gpu);
+
+}  // namespace gdr::agreement
