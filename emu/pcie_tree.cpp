@@ -131,7 +131,7 @@ class Builder {
       case DeviceKind::nic: {
         const auto nics = numbered_devices(host_, DeviceKind::nic);
         const auto nic = std::find_if(nics.begin(), nics.end(), [&](const Numbered& n) { return n.device == index; });
-        return fmt::format("virtio-net-pci,netdev={},mac={},host_mtu=4200,romfile=", device.name,
+        return fmt::format("virtio-net-pci,netdev={},mac={},host_mtu=4200,rx_queue_size=1024,romfile=", device.name,
                            mac_address(host_index_, nic->number));
       }
       case DeviceKind::nvme:

@@ -84,7 +84,7 @@ TEST(EmuPcieTree, SandybridgeOneSocketIsTwoRootPortsOfOneHostBridge) {
       "object memory-backend-file,id=gpu0.memory,size=268435456,share=on,mem-path=/run/gpu0",
       "device ivshmem-plain,memdev=gpu0.memory,id=gpu0,bus=gpu0.port,addr=0x0.0x0",
       "device pcie-root-port,id=nic0.port,bus=hb0,addr=0x1,chassis=1,slot=3,hotplug=off,x-speed=8,x-width=16",
-      "device virtio-net-pci,netdev=nic0,mac=52:54:00:00:00:00,host_mtu=4200,romfile=,id=nic0,bus=nic0.port,addr=0x0.0x0"};
+      "device virtio-net-pci,netdev=nic0,mac=52:54:00:00:00:00,host_mtu=4200,rx_queue_size=1024,romfile=,id=nic0,bus=nic0.port,addr=0x0.0x0"};
   const auto tree = tree_of(server("sandybridge-one-socket"));
   EXPECT_EQ(lines_of(tree), expected);
   EXPECT_EQ(tree.places, (std::vector<emu::PciPlace>{0, 2 * 8, 3 * 8}));
