@@ -12,6 +12,7 @@ namespace gdr::transport {
 namespace {
 
 constexpr unsigned control_buffers = 2;  // and as many credits, which data leaves alone
+constexpr unsigned notices = 64;         // for frames and immediates beyond those with a bounce buffer: fewer credits go back on their own
 constexpr unsigned credit_receives = 8;  // for frames that give credits, which need none
 
 enum class Kind : std::uint64_t { rdma = 1, send = 2, receive = 3, payload = 4 };
@@ -28,7 +29,7 @@ RcLane::RcLane(Device& device, const TransportOptions& options, Bytes chunk, uns
       stride_((std::max<std::size_t>(chunk.count, largest_control) + frame_header + 63) / 64 * 64),
       depth_(options.depth),
       sends_(options.depth + control_buffers),
-      receives_(options.depth + control_buffers + credit_receives),
+      receives_(options.depth + control_buffers + notices + credit_receives),
       queue_depth_(std::max(options.queue_depth, 2 * sends_ + 4)),
       slot_free_(options.depth, false) {}
 
@@ -72,7 +73,7 @@ Status RcLane::prepare() {
 }
 
 Status RcLane::connect(const Route& route, const LaneOffer& peer, unsigned peer_depth, Bytes peer_chunk) {
-  credits_ = peer_depth + control_buffers;
+  credits_ = peer_depth + control_buffers + notices;
   slot_credits_ = peer_depth_ = peer_depth;
   peer_ = peer;
   peer_chunk_ = peer_chunk;
