@@ -29,6 +29,7 @@ struct Calls {
   int (*accept)(int, sockaddr*, socklen_t*);
   int (*connect)(int, const sockaddr*, socklen_t);
   int (*close)(int);
+  int (*shutdown)(int, int);
   ssize_t (*send)(int, const void*, std::size_t, int);
   ssize_t (*recv)(int, void*, std::size_t, int);
   int (*getsockname)(int, sockaddr*, socklen_t*);
@@ -40,16 +41,17 @@ struct Calls {
 };
 
 const Calls& calls_of(SetUp by) {
-  static constexpr Calls tcp{::socket, ::bind,        ::listen,      ::accept,     ::connect, ::close, ::send,
+  static constexpr Calls tcp{::socket, ::bind,        ::listen,      ::accept,     ::connect, ::close, ::shutdown, ::send,
                              ::recv,   ::getsockname, ::getpeername, ::setsockopt, ::fcntl,   ::poll,  "TCP"};
-  static constexpr Calls cm{rsocket, rbind,        rlisten,      raccept,     rconnect, rclose, rsend,
+  static constexpr Calls cm{rsocket, rbind,        rlisten,      raccept,     rconnect, rclose, rshutdown, rsend,
                             rrecv,   rgetsockname, rgetpeername, rsetsockopt, rfcntl,   rpoll,  "rdma_cm"};
   return by == SetUp::tcp ? tcp : cm;
 }
 
 using Clock = std::chrono::steady_clock;
 int milliseconds_until(Clock::time_point end) {
-  return static_cast<int>(std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count()));
+  return static_cast<int>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count()));
 }
 Clock::time_point in(Duration span) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(span.seconds));
@@ -104,6 +106,7 @@ class SocketStream final : public ByteStream {
     if (bytes.empty()) return std::size_t{0};
     return result_of(socket_.calls().recv(socket_.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT), true);
   }
+  void end_writing() override { socket_.calls().shutdown(socket_.fd(), SHUT_WR); }
   [[nodiscard]] std::string peer() const override { return peer_; }
 
  private:
@@ -145,7 +148,8 @@ class SocketListener final : public Listener {
     sockaddr_storage address = {};
     socklen_t length = sizeof(address);
     Socket accepted(calls, calls.accept(socket_.fd(), reinterpret_cast<sockaddr*>(&address), &length));
-    if (accepted.fd() < 0) return Status(Cause::peer_gone, fmt::format("port {}: a connection broke: {}", port_, std::strerror(errno)));
+    if (accepted.fd() < 0)
+      return Status(Cause::peer_gone, fmt::format("port {}: a connection broke: {}", port_, std::strerror(errno)));
     return std::unique_ptr<ByteStream>(new SocketStream(std::move(accepted), words(address, length)));
   }
 
@@ -164,7 +168,8 @@ Status try_connect(const Socket& socket, const addrinfo& to, Clock::time_point e
   if (calls.poll(&waiting, 1, milliseconds_until(end)) <= 0) return {Cause::timed_out, "no answer"};
   sockaddr_storage peer = {};
   socklen_t length = sizeof(peer);
-  if (calls.getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) == 0 && (waiting.revents & (POLLERR | POLLHUP)) == 0)
+  if (calls.getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) == 0 &&
+      (waiting.revents & (POLLERR | POLLHUP)) == 0)
     return {};
   return {Cause::peer_gone, "nobody listens there"};
 }
@@ -186,7 +191,8 @@ Result<std::unique_ptr<ByteStream>> connect(SetUp by, const std::string& host, s
   Status last;
   do {
     Socket socket(calls, calls.socket(AF_INET, SOCK_STREAM, 0));
-    if (socket.fd() < 0) return Status(Cause::device_failed, fmt::format("no socket by {}: {}", calls.name, std::strerror(errno)));
+    if (socket.fd() < 0)
+      return Status(Cause::device_failed, fmt::format("no socket by {}: {}", calls.name, std::strerror(errno)));
     last = try_connect(socket, *addresses, end);
     if (last.ok()) {
       sockaddr_storage address = {};

@@ -19,6 +19,7 @@ class ByteStream {
   /// How many bytes were taken; 0: none at the moment. Cause::peer_gone when there is nobody on the other side.
   virtual Result<std::size_t> write_some(std::span<const std::byte> bytes) = 0;
   virtual Result<std::size_t> read_some(std::span<std::byte> bytes) = 0;
+  virtual void end_writing() = 0;                      ///< the other side reads to the end; reading goes on
   [[nodiscard]] virtual std::string peer() const = 0;  ///< "10.0.0.2:18515"
 };
 

@@ -65,6 +65,7 @@ void StreamLane::end(const Frame& last, std::span<const std::byte> payload) {
   }
   const auto room = acquire(true);
   ending_ = true;
+  lingers_ = last.type == FrameType::abort || data_sent_.count + data_received_.count > 0;
   if (!room) return;
   std::copy(payload.begin(), payload.end(), room->payload.begin());
   Frame frame = last;
@@ -74,14 +75,17 @@ void StreamLane::end(const Frame& last, std::span<const std::byte> payload) {
 
 bool StreamLane::ended() {
   write();
-  // A socket that is closed with unread bytes tells its peer less than one without.
+  if (sending_.empty() && lingers_ && !said_all_) {
+    said_all_ = true;
+    stream_->end_writing();
+  }
   std::array<std::byte, 4096> unread;
-  for (int i = 0; i < 16 && !broken_; ++i) {
+  for (int i = 0; i < 64 && !broken_; ++i) {
     const auto count = stream_->read_some(unread);
     broken_ = !count.ok();
     if (broken_ || count.value() == 0) break;
   }
-  return broken_ || sending_.empty();
+  return broken_ || (sending_.empty() && !lingers_);
 }
 
 bool StreamLane::fill(std::span<std::byte> into, LaneListener& listener, bool& read_any) {

@@ -23,7 +23,9 @@ class StreamLane final : public Lane {
   [[nodiscard]] bool drained() const override { return sending_.empty(); }
   /// Nothing more comes in; what has not begun to leave is dropped, but for `last`. May be called by the listener.
   void end(const Frame& last, std::span<const std::byte> payload);
-  /// Writes what is left; true when that is all.
+  /// Writes what is left and passes over what comes; true when that is all. Where the peer may still be sending data, or is to
+  /// learn of a failure, that is when it has closed its end: a socket that is closed before throws away what it had still to
+  /// send.
   bool ended();
   /// Payload bytes of data frames that were handed to, and taken from, the stream.
   [[nodiscard]] Bytes data_sent() const { return data_sent_; }
@@ -38,6 +40,8 @@ class StreamLane final : public Lane {
   std::unique_ptr<ByteStream> stream_;
   bool broken_ = false;
   bool ending_ = false;
+  bool lingers_ = false;  // until the peer has closed
+  bool said_all_ = false;
   std::vector<std::vector<std::byte>> sends_;
   std::vector<std::vector<std::byte>> receives_;
   std::vector<unsigned> free_;
