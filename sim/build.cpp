@@ -41,7 +41,7 @@ Scenario ScenarioBuilder::take() {
     // Where capacity counts payload and stages count wire bytes, the capacity grows by their mean share of headers. Exact when
     // all flows have the same, as between equal devices.
     const double units = shared.payload && shared.bytes > 0 ? shared.units / shared.bytes : 1;
-    scenario.resources.push_back({shared.name, shared.capacity * units});
+    scenario.resources.push_back({shared.name, shared.capacity * units, Bandwidth{shared.capacity}});
   }
   scenario.flows = std::move(flows_);
   return scenario;

@@ -130,7 +130,7 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
     for (const std::size_t index : spec.resources) {
       const Resource& resource = scenario.resources[index];
       if (resource.name != explanation.prediction.bottleneck) continue;
-      explanation.bottleneck_rate = Bandwidth{resource.units_per_second};
+      explanation.bottleneck_rate = resource.capacity;
       explanation.bottleneck_stages.push_back(i);
     }
   }

@@ -17,6 +17,7 @@ namespace gdr::sim {
 struct Resource {
   std::string name;
   double units_per_second = 0;
+  Bandwidth capacity{};  ///< as its component states it: of payload, or of what crosses a link
   bool operator==(const Resource&) const = default;
 };
 

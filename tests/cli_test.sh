@@ -24,7 +24,7 @@ refused 'gdr: The following argument was not expected: shw; "gdr --help" says wh
 refused 'gdr: topology is required; "gdr show --help" says what there is' show
 refused 'gdr: --format: xml not in {text,dot}; "gdr show --help" says what there is' show "$small" --format xml
 refused "gdr: $work/none.json: cannot open it: No such file or directory" show "$work/none.json"
-refused "gdr: $work: is a directory, a file is needed" show "$work"
+refused "gdr: $work: no sys/bus/pci/devices in it; give / for this machine, or a folder that a copy of /sys lies in" show "$work"
 refused 'gdr: --set x: write KEY=VALUE, as in h0/nic0.max_read_request=4096B' show "$small" --set x
 refused "gdr: $work/a b.json: cannot open it: No such file or directory" show "$work/a
 b.json"
@@ -82,6 +82,10 @@ mkdir -p "$work/machine/sys/bus/pci/devices"
 grep -qE '^65536 +20( +[0-9.]+){3}$' "$work/out" || fail "transfer printed: $(cat "$work/out")"
 grep -qF 'moved here: rdma 1310880B' "$work/out" || fail "transfer moved: $(cat "$work/out")"
 "$gdr" transfer --loopback --path tcp --memory fake --latency --format json --iterations 20 2>/dev/null | grep -q '"latency_min_us": [1-9]' || fail "transfer --latency"
+# An end that gives up does not leave the other one waiting.
+code=0
+timeout 20 "$gdr" transfer --loopback --device double --memory fake --size 4KiB --iterations 3 --path staged --limit 1ns >/dev/null 2>&1 || code=$?
+[ $code -eq 1 ] || fail "transfer with a limit that is over at once: exit code $code"
 refused 'gdr: path "rdma": it is auto, gdr, staged or tcp' transfer --loopback --path rdma
 refused 'gdr: memory "gpu": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0' transfer --loopback --memory gpu --device double
 refused 'gdr: --device double is in this process alone: it takes --loopback' transfer --device double

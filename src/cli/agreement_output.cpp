@@ -96,7 +96,7 @@ std::string path_text(const Graph& graph, const ComparedPath& path) {
   if (rest) lines.add({"any", "everything else", "0", "0", "yes"}, {"all"});
   const agreement::WireBytes wire = path.observed.from.sent + path.observed.to.sent;
   return text + lines.text() +
-         fmt::format("  control beside it: {} in RDMA sends, {} in TCP; sent again: {}\n", to_string(wire.sent),
+         fmt::format("  control beside it: {} in RDMA sends, {} in TCP; sent again by RDMA: {}\n", to_string(wire.sent),
                      to_string(wire.stream_control), to_string(wire.written_again + wire.sent_again + wire.read_again));
 }
 

@@ -38,6 +38,9 @@ std::string default_end(const Topology& topology, std::size_t host, std::string_
 TransferOptions transfer_options(const EmulateOptions& options, const Topology& topology) {
   if (topology.hosts.size() < 2)
     throw InputError(fmt::format("--compare: {} has one host; a transfer between GPUs of two hosts is compared", topology.name));
+  // They go through the guest's shell.
+  if (const auto odd = options.transfer.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/% "); odd != std::string::npos)
+    throw InputError(fmt::format("--transfer: \"{}\" is no part of an option of gdr transfer", options.transfer[odd]));
   TransferOptions transfer;
   transfer.from = options.from.empty() ? default_end(topology, 0, "") : options.from;
   const DeviceId from = find_end(topology, transfer.from).device;

@@ -93,7 +93,7 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
                                      {"link", hop.link},
                                      {"bandwidth_GBps", hop.bandwidth ? rounded(hop.bandwidth->gigabytes_per_second()) : json::Value()},
                                      {"latency_ns", rounded(hop.latency.ns())},
-                                     {"bytes", rounded(hop.bytes)}});
+                                     {"bytes", json::Value(static_cast<std::int64_t>(std::llround(hop.bytes)))}});
     stages.emplace_back(json::Object{{"name", stage.name},
                                      {"mover", stage.mover ? json::Value(to_string(*stage.mover)) : json::Value()},
                                      {"from", stage.from},
@@ -127,7 +127,7 @@ void write_files(const ExplainOptions& options, const Graph& graph, const std::v
 }
 
 void run(const ExplainOptions& options, const ModelLibrary& models) {
-  const Topology topology = load(options);
+  const Topology topology = load(options, models);
   const Graph graph(topology);
   const sim::Parts parts(graph, models);
   if (parse_sizes(options.sizes).size() != 1) throw InputError(fmt::format("--size {}: explain takes one size", options.sizes));

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/input.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "topology/import/machine.hpp"
 #include "topology/import/nccl_guest.hpp"
 #include "topology/import/nccl_xml_export.hpp"
-#include "topology/topology_json.hpp"
 
 namespace gdr::cli {
 namespace {
@@ -41,8 +41,13 @@ void run(const Options& options, const ModelLibrary* models) {
   if (options.format != "nccl-xml")
     throw InputError(fmt::format("export: unknown format \"{}\"; there is: nccl-xml", options.format));
   const std::vector<Setting> settings = parse_settings(options.settings);
-  const Topology topology = load_topology(options.topology, settings);
+  const Topology topology = load_input(options.topology, settings, models);
   const std::size_t host = find_host(topology, options);
+  for (const Device& device : topology.hosts[host].devices)
+    if (device.place_known == false)
+      throw InputError(fmt::format("{}: it is not known what {} hangs below: a table of distances shows no switches, and NCCL would take a file without them for "
+                                   "a machine without them; import a tree as well (lspci -tv)",
+                                   options.topology, device.name));
   if (options.guest.empty()) {
     write_file(options.output, export_nccl_xml(topology, host, models));
     return;

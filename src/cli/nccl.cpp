@@ -107,11 +107,14 @@ std::string compared(const nccl::Log& log, const Topology& topology, std::size_t
       const bool gpu = line.gpu == bus || line.gpu == std::to_string(pair.rank) || line.gpu.starts_with(std::to_string(pair.gpu_dev) + "[");
       const bool net = line.net == std::to_string(pair.net) || line.net == devices[pair.nic].rdma_device || line.net.ends_with("-" + std::to_string(pair.net));
       if (!gpu || !net) continue;
-      if (pair.receive == *line.gdr) ++same;
+      const std::string given(to_string(pair.distance));
+      if (pair.receive == *line.gdr && line.distance && !pair.number && *line.distance != given)
+        other.push_back(fmt::format("line {}: {} with {} is at {} in the log and at {} by the topology", line.line, devices[pair.gpu].name, devices[pair.nic].name, *line.distance, given));
+      else if (pair.receive == *line.gdr) ++same;
       else other.push_back(fmt::format("line {}: {} with {} is {} in the log and would be {} by the topology", line.line, devices[pair.gpu].name, devices[pair.nic].name, *line.gdr ? "on" : "off", pair.receive ? "on" : "off"));
     }
   }
-  std::string out = fmt::format("\nCompared with {}: {} lines as decided, {} not\n", topology.name, same, other.size());
+  std::string out = fmt::format("\nCompared with {}: as decided {} of {} lines that name a pair\n", topology.name, same, same + other.size());
   for (const std::string& one : other) out += "  " + wrapped(one, 4, 78) + "\n";
   return out;
 }

@@ -130,7 +130,7 @@ constexpr const char* legend =
     "\nlatency: one message alone, from its post to its last byte in the target memory;\n"
     "done: until the sender has its completion. GB/s: 10^9 payload bytes per second,\n"
     "steady. cores: kept busy at that rate. Bytes per payload byte count both hosts:\n"
-    "host memory each read or write of it, PCIe every link with its headers.\n";
+    "host memory each read or write of it, DRAM those that the CPU's cache does not\ntake (DDIO), PCIe every link with its headers.\n";
 
 std::string to_text(const Graph& graph, const Results& results, const PredictOptions& options) {
   std::string text = fmt::format("{}: {} to {}\n{}, queue depth {}, {} queue pair{}{}\n", graph.topology().name, options.from, options.to,
@@ -281,7 +281,7 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
 
 /// 1 when a path that was asked for by name is blocked, or every path is.
 int run(const PredictOptions& options, const ModelLibrary& models) {
-  const Topology topology = load(options);
+  const Topology topology = load(options, models);
   const Graph graph(topology);
   const sim::Parts parts(graph, models);
   if (!options.flows.empty()) {

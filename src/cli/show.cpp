@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/input.hpp"
 #include "cli/show_dot.hpp"
 #include "cli/show_text.hpp"
 #include "common/file.hpp"
-#include "topology/topology_json.hpp"
 
 namespace gdr::cli {
 namespace {
@@ -21,15 +21,15 @@ struct Options {
   std::string output = "-";
 };
 
-void run(const Options& options) {
+void run(const Options& options, const ModelLibrary* models) {
   const std::vector<Setting> settings = parse_settings(options.settings);
-  const Topology topology = load_topology(options.topology, settings);
+  const Topology topology = load_input(options.topology, settings, models);
   write_file(options.output, options.format == "dot" ? show_dot(topology) : show_text(topology));
 }
 
 }  // namespace
 
-void add_show(CLI::App& app, Context& /*context*/) {
+void add_show(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("show", "Print a topology as a tree, or as a picture for Graphviz");
   auto options = std::make_shared<Options>();
   command->add_option("topology", options->topology, "topology file")->required();
@@ -41,7 +41,7 @@ void add_show(CLI::App& app, Context& /*context*/) {
       "Examples:\n"
       "  gdr show topologies/servers/dgx-a100.json --set acs=on\n"
       "  gdr show topologies/servers/dgx-a100.json --format dot | dot -Tpng -o a100.png");
-  command->callback([options] { run(*options); });
+  command->callback([options, &context] { run(*options, context.models); });
 }
 
 }  // namespace gdr::cli

@@ -32,7 +32,7 @@ struct Options {
   std::string level = "PXB";
   std::string set_up = "tcp";
   std::string format = "text";
-  std::string limit = "60s";
+  std::string limit;
   std::string connect_limit = "30s";
   std::string chunk = "64KiB";
   unsigned iterations = 1000;
@@ -90,7 +90,8 @@ TransportOptions transport_options(const Options& options, const MeasurePlan& pl
   result.depth = options.bounce_buffers;
   result.queue_depth = std::max(64U, options.depth + options.bounce_buffers + 8);
   result.timeout = options.timeout;
-  result.limit = parse_duration(options.limit);
+  // The clock of the double runs on whenever an end waits.
+  result.limit = parse_duration(!options.limit.empty() ? options.limit : options.devices == "double" ? "1h" : "60s");
   return result;
 }
 
@@ -259,6 +260,7 @@ int loopback(const Options& options) {
   std::thread thread([&] {
     try {
       served = server(options, b, std::move(streams.second));
+      if (served != 0) b.connection.reset();
     } catch (const InputError& error) {
       wrong = error.what();
       b.connection.reset();
@@ -267,6 +269,8 @@ int loopback(const Options& options) {
   int code = 0;
   try {
     code = client(options, a, std::move(streams.first));
+    // The other end waits for an end that has given up.
+    if (code != 0) a.connection.reset();
   } catch (...) {
     streams.first.reset();
     thread.join();
@@ -315,7 +319,7 @@ void add_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")->check(CLI::IsMember({"tcp", "rdma_cm"}))->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
-  command.add_option("--limit", options.limit, "of one operation")->capture_default_str();
+  command.add_option("--limit", options.limit, "of one operation (default: 60s; of the double's clock 1h)");
   command.add_option("--connect-limit", options.connect_limit, "until the server listens")->capture_default_str();
   command.add_option("--timeout", options.timeout, "of the NIC: 4.096us times 2 to this until it sends again")
       ->check(CLI::Range(1, 24))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/input.hpp"
 #include "cli/output.hpp"
 #include "common/error.hpp"
 
@@ -34,9 +35,8 @@ void add_transfer_options(CLI::App& command, TransferOptions& options, const std
   command.add_option("--format", options.format, "how to print")->check(CLI::IsMember(formats))->capture_default_str();
 }
 
-Topology load(const TransferOptions& options) {
-  const std::vector<Setting> settings = parse_settings(options.settings);
-  return load_topology(options.topology, settings);
+Topology load(const TransferOptions& options, const ModelLibrary& models) {
+  return load_input(options.topology, parse_settings(options.settings), &models);
 }
 
 std::vector<Bytes> parse_sizes(const std::string& text) {

@@ -36,7 +36,7 @@ struct TransferOptions {
 void add_transfer_options(CLI::App& command, TransferOptions& options, const std::vector<std::string>& formats, bool ends_required);
 
 /// The topology with the settings applied.
-Topology load(const TransferOptions& options);
+Topology load(const TransferOptions& options, const ModelLibrary& models);
 
 std::vector<Bytes> parse_sizes(const std::string& text);
 

@@ -42,7 +42,9 @@ std::string text_of(const std::vector<measured::Fit>& fits) {
     for (std::size_t i = 0; i < std::min<std::size_t>(fit.candidates.size(), 5); ++i) {
       const auto& c = fit.candidates[i];
       rows.push_back({"    " + c.path, predicted_text(fit, c), fmt::format("{:+.0f} %", c.deviation * 100)});
-      if (!c.condition.empty()) rows.back().front() += ", " + c.condition.substr(0, 44);
+      if (!c.condition.empty()) rows.back().front() += ", " + c.condition;
+      constexpr std::size_t widest = 58;
+      if (rows.back().front().size() > widest) rows.back().front().replace(widest - 3, std::string::npos, "...");
     }
     if (!rows.empty()) out += table(rows);
     out += "  " + wrapped(fmt::format("{} ({})", fit.verdict, to_string(fit.sureness)), 2, 78) + "\n";

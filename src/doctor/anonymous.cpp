@@ -33,14 +33,18 @@ class Replacer {
         "((?:GPU-|MIG-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})"  // UUID
         "|\\b((?:[0-9a-f]{4}:){7}[0-9a-f]{4})\\b"                                                      // GID
         "|\\b((?:[0-9a-fA-F]{2}:){5,19}[0-9a-fA-F]{2})\\b"                                             // MAC
-        "|\\b([0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}|0x[0-9a-f]{16})\\b"                       // GUID
+        "|\\b([0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{4}|0x[0-9a-fA-F]{16})\\b"                    // GUID
         "|\\b((?:[0-9]{1,3}\\.){3}[0-9]{1,3})\\b"                                                     // IPv4
-        "|\\b(enx[0-9a-f]{12})\\b");                                                                  // interface named for its MAC
+        "|\\b((?:en|wl|ib|roce|iw|rdma)x[0-9a-f]{12,16})\\b"                                          // named for a MAC or GUID
+        "|\\b((?:[0-9a-fA-F]{1,4}:){1,6}(?::[0-9a-fA-F]{1,4}){1,6})\\b");                             // IPv6, shortened
     std::string out;
     auto last = text.begin();
     for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
       out.append(last, text.begin() + at->position());
-      out += replacement(*at);
+      const auto position = static_cast<std::size_t>(at->position());
+      // "MLNX_OFED_LINUX-5.8-1.1.2.1" is a version.
+      const bool version = (*at)[5].matched && position > 0 && text[position - 1] == '-';
+      out += version ? at->str() : replacement(*at);
       last = text.begin() + at->position() + at->length();
     }
     out.append(last, text.end());
@@ -51,7 +55,12 @@ class Replacer {
  private:
   static void replace_word(std::string& text, const std::string& word) {
     static constexpr std::string_view instead = "host";
-    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+    const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); };
+    const auto next = [&](std::size_t from) {
+      const auto found = std::search(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), word.begin(), word.end(), same);
+      return found == text.end() ? std::string::npos : static_cast<std::size_t>(found - text.begin());
+    };
+    for (auto at = next(0); at != std::string::npos; at = next(at)) {
       const auto end = at + word.size();
       const bool whole = (at == 0 || !is_word_character(text[at - 1])) && (end == text.size() || !is_word_character(text[end]));
       if (whole) text.replace(at, word.size(), instead);
@@ -65,7 +74,8 @@ class Replacer {
     if (match[3].matched) return numbered(macs_, found, [](std::size_t n) { return fmt::format("02:00:00:00:{:02x}:{:02x}", n >> 8U & 0xffU, n & 0xffU); });
     if (match[4].matched) return numbered(guids_, found, [](std::size_t n) { return fmt::format("0000:0000:0000:{:04x}", n & 0xffffU); });
     if (match[6].matched)
-      return numbered(interfaces_, found, [](std::size_t n) { return fmt::format("enx{:012x}", 0x020000000000U + n); });
+      return numbered(interfaces_, found, [&](std::size_t n) { return fmt::format("{}{:012x}", found.substr(0, found.find('x') + 1), 0x020000000000U + n); });
+    if (match[7].matched) return numbered(ips_, found, [&](std::size_t n) { return fmt::format("{}::{:x}", found.starts_with("fe80") ? "fe80" : "2001:db8", n); });
     if (found == "127.0.0.1" || found == "0.0.0.0") return found;
     return numbered(ips_, found, [](std::size_t n) { return fmt::format("192.0.2.{}", n & 0xffU); });
   }
@@ -88,8 +98,7 @@ class Replacer {
 
 /// Of the kernel's parameters those that the rules or a reader may ask for: others name disks, servers and the host.
 std::string plain_parameters(std::string_view line) {
-  static constexpr std::array<std::string_view, 9> kept{"iommu",     "intel_iommu",        "amd_iommu", "pci", "nvidia",
-                                                        "hugepages", "default_hugepagesz", "numa",      "mitigations"};
+  static constexpr std::array<std::string_view, 8> kept{"iommu", "intel_iommu", "amd_iommu", "pci", "hugepages", "default_hugepagesz", "numa", "mitigations"};
   std::string text;
   for (const std::string_view word : text::words(line))
     if (std::any_of(kept.begin(), kept.end(), [&](std::string_view start) { return word.starts_with(start); }))
@@ -104,7 +113,10 @@ std::string plain_mounts(std::string_view content) {
   for (const std::string_view line : text::lines(content)) {
     const auto words = text::words(line);
     if (words.size() < 4 || (words[2] != "ext4" && words[2] != "xfs")) continue;
-    text += fmt::format("disk {} {} {}\n", words[1] == "/" ? "/" : fmt::format("/mount-{}", ++number), words[2], words[3]);
+    // Of the options those that GPUDirect Storage asks for.
+    std::string options = words[3].starts_with("ro") ? "ro" : "rw";
+    if (const auto data = words[3].find("data="); data != std::string_view::npos) options.append(",").append(words[3].substr(data, words[3].find(',', data) - data));
+    text += fmt::format("disk {} {} {}\n", words[1] == "/" ? "/" : fmt::format("/mount-{}", ++number), words[2], options);
   }
   return text;
 }
@@ -120,7 +132,11 @@ std::string without_builder(const std::string& version) {
 void make_anonymous(observed::Capture& capture, const std::string& host_name) {
   Replacer replace(host_name);
   // Names of interfaces are folders, too.
-  const auto with_interfaces = [&](const std::string& path) { return path.find("/enx") == std::string::npos ? path : replace(path); };
+  const auto with_interfaces = [&](const std::string& path) {
+    static constexpr std::array<std::string_view, 6> starts{"/enx", "/wlx", "/ibx", "/rocex", "/iwx", "/rdmax"};
+    const bool named = std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return path.find(start) != std::string::npos; });
+    return named ? replace(path) : path;
+  };
   const auto plain = [&](const std::string& path, const std::string& content) {
     if (path == "proc/cmdline") return replace(plain_parameters(content));
     if (path == "proc/mounts") return replace(plain_mounts(content));

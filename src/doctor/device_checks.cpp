@@ -8,8 +8,15 @@
 namespace gdr::doctor {
 namespace {
 
-bool says(const Facts& facts, std::string_view a) {
-  return std::any_of(facts.messages.begin(), facts.messages.end(), [&](const std::string& line) { return line.find(a) != std::string::npos; });
+/// "DMAR:" alone is in the boot messages of every machine with VT-d.
+bool has_iommu_faults(const Facts& facts) {
+  return says(facts, "IO_PAGE_FAULT") || says(facts, "DMAR:", "fault addr") || says(facts, "DMAR:", "handling fault") || says(facts, "DMAR: [DMA");
+}
+
+/// The driver refuses the memory of GeForce GPUs with EINVAL; other errors of the call have other causes.
+bool is_refused_class(const Facts& facts) {
+  if (!facts.gpu_name.empty()) return facts.gpu_name.find("GeForce") != std::string::npos;
+  return says(facts, "nvidia_p2p_get_pages", "-22") && !says(facts, "Unknown symbol", "nvidia_p2p_get_pages");
 }
 
 }  // namespace
@@ -23,12 +30,12 @@ void device_checks(const Facts& facts, Checks& checks) {
     }
     checks.push_back({"hca-present", State::fine, Severity::note, fmt::format("RDMA devices: {}.", fmt::join(names, ", ")), ""});
   }
-  if (facts.gpu_name.find("GeForce") != std::string::npos || says(facts, "nvidia_p2p_get_pages"))
+  if (is_refused_class(facts))
     checks.push_back({"gpu-class-unsupported", State::problem, Severity::error,
                       fmt::format("{}: GeForce GPUs offer no memory to other PCIe devices, whatever modules are loaded.",
                                   facts.gpu_name.empty() ? "nvidia_p2p_get_pages fails" : facts.gpu_name),
                       "Use a data-centre or professional GPU; no setting helps."});
-  if (says(facts, "IO_PAGE_FAULT") || says(facts, "DMAR:"))
+  if (has_iommu_faults(facts))
     checks.push_back({"iommu-faults", State::problem, Severity::error, "The kernel's log has faults of the IOMMU: accesses of a device were refused.",
                       "Boot with iommu=pt (passthrough), or switch the IOMMU off."});
   if (facts.iommu == IommuMode::translate)

@@ -1,5 +1,7 @@
 #include "doctor/facts.hpp"
 
+#include <algorithm>
+
 #include "doctor/text_facts.hpp"
 #include "topology/import/capture_json.hpp"
 #include "topology/import/host_facts.hpp"
@@ -87,6 +89,11 @@ Facts read_facts(const std::vector<NamedText>& inputs) {
   if (!facts.iommu) facts.iommu = software.iommu;
   if (facts.modules) facts.modules_seen.insert(facts.modules->begin(), facts.modules->end());
   return facts;
+}
+
+bool says(const Facts& facts, std::string_view a, std::string_view b) {
+  return std::any_of(facts.messages.begin(), facts.messages.end(),
+                     [&](const std::string& line) { return line.find(a) != std::string::npos && line.find(b) != std::string::npos; });
 }
 
 }  // namespace gdr::doctor

@@ -71,4 +71,7 @@ struct Facts {
 /// From captures, listings, logs and whatever was pasted; what does not matter is passed over.
 Facts read_facts(const std::vector<NamedText>& inputs);
 
+/// A message that has both texts.
+bool says(const Facts& facts, std::string_view a, std::string_view b = {});
+
 }  // namespace gdr::doctor

@@ -54,6 +54,8 @@ void commands(observed::Capture& capture) {
     for (const std::string& network : interfaces_of(capture.files, "sys/class/infiniband/" + device + "/device"))
       if (is_plain_name(network))
         for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "}) run(command + network);
+  // What runs on the GPUs is nobody's business.
+  if (const auto smi = capture.commands.find("nvidia-smi"); smi != capture.commands.end()) smi->second.resize(std::min(smi->second.find("Processes:"), smi->second.size()));
   if (const auto dmesg = capture.commands.find("dmesg"); dmesg != capture.commands.end()) {
     // Of the kernel's log only what the rules look for: the rest tells too much of a machine.
     std::string kept;
@@ -79,7 +81,8 @@ void settings(observed::Capture& capture) {
   for (char** variable = environ; *variable != nullptr; ++variable) all.append(*variable).append("\n");
   std::string kept;
   for (const std::string_view line : text::lines(all))
-    if (std::any_of(names.begin(), names.end(), [&](std::string_view name) { return line.starts_with(name); })) kept.append(line).append("\n");
+    if (std::any_of(names.begin(), names.end(), [&](std::string_view name) { return line.starts_with(name); }))
+      kept.append(line.substr(0, line.find_first_of(" \t#"))).append("\n");
   if (!kept.empty()) capture.commands["settings of NCCL"] = kept;
 }
 
@@ -102,7 +105,9 @@ observed::Capture gather(const std::string& root, bool anonymous) {
   if (anonymous) {
     std::array<char, 256> name{};
     if (root == "/") (void)gethostname(name.data(), name.size() - 1);
-    make_anonymous(capture, name.data());
+    std::string host = name.data();
+    if (host.empty()) std::ifstream(root + "/etc/hostname") >> host;
+    make_anonymous(capture, host);
   }
   return capture;
 }

@@ -9,12 +9,6 @@
 namespace gdr::doctor {
 namespace {
 
-bool says(const Facts& facts, std::string_view a, std::string_view b = {}) {
-  return std::any_of(facts.messages.begin(), facts.messages.end(), [&](const std::string& line) {
-    return line.find(a) != std::string::npos && (b.empty() || line.find(b) != std::string::npos);
-  });
-}
-
 bool link_local(const Gid& gid) { return gid.address.starts_with("fe80"); }
 
 /// The RoCE v2 entry with an address of its own, which is what applications should use.

@@ -8,12 +8,6 @@
 namespace gdr::doctor {
 namespace {
 
-bool says(const Facts& facts, std::string_view a, std::string_view b = {}) {
-  return std::any_of(facts.messages.begin(), facts.messages.end(), [&](const std::string& line) {
-    return line.find(a) != std::string::npos && (b.empty() || line.find(b) != std::string::npos);
-  });
-}
-
 /// Cloud kernels come without rdma_rxe; distributions put it into a package of its own.
 std::string package_of_rxe(const std::string& kernel) {
   if (kernel.ends_with("-generic") || kernel.ends_with("-aws") || kernel.ends_with("-azure") || kernel.ends_with("-gcp") || kernel.ends_with("-oracle"))

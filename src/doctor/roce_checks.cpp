@@ -10,10 +10,6 @@
 namespace gdr::doctor {
 namespace {
 
-bool says(const Facts& facts, std::string_view a) {
-  return std::any_of(facts.messages.begin(), facts.messages.end(), [&](const std::string& line) { return line.find(a) != std::string::npos; });
-}
-
 std::uint64_t counter(const Facts& facts, const std::string& name) {
   const auto found = facts.counters.find(name);
   return found != facts.counters.end() ? found->second : 0;

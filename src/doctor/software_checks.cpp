@@ -8,12 +8,6 @@
 namespace gdr::doctor {
 namespace {
 
-bool says(const Facts& facts, std::string_view a, std::string_view b = {}) {
-  return std::any_of(facts.messages.begin(), facts.messages.end(), [&](const std::string& line) {
-    return line.find(a) != std::string::npos && (b.empty() || line.find(b) != std::string::npos);
-  });
-}
-
 std::optional<bool> peermem_loaded(const Facts& facts) {
   if (facts.modules_seen.contains("nvidia_peermem") || facts.modules_seen.contains("nv_peer_mem")) return true;
   if (facts.modules) return false;
@@ -55,6 +49,11 @@ void peermem(const Facts& facts, Checks& checks) {
 }
 
 void symbols(const Facts& facts, Checks& checks) {
+  if (says(facts, "Unknown symbol", "nvidia_p2p_"))
+    checks.push_back({"peermem-symbol-mismatch", State::problem, Severity::error,
+                      "The module for peer memory does not find the driver's nvidia_p2p functions: it belongs to another NVIDIA driver than the one that is loaded, or was "
+                      "loaded before it.",
+                      "Load nvidia before nvidia_peermem, and use the nvidia_peermem that came with the driver."});
   const std::string symbol = "ib_register_peer_memory_client";
   const bool unknown = says(facts, "Unknown symbol", symbol);
   const bool version = says(facts, "disagrees about version of symbol", symbol);

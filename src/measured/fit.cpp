@@ -42,14 +42,14 @@ void add_link_variants(const Topology& topology, const ModelLibrary& models, Dev
   const auto link = link_of(graph, models, id).link;
   if (!link) return;
   const auto add = [&](PcieLink changed, const std::string& what) {
-    Variant variant{fmt::format("{} ({} instead of {})", what, to_string(changed), to_string(*link)), topology};
+    Variant variant{fmt::format("{} ({}, not {})", what, to_string(changed), to_string(*link)), topology};
     Device& device = variant.topology.hosts[id.host].devices[id.device];
     if (!device.link_capability) device.link_capability = link;
     device.link = changed;
     variants.push_back(std::move(variant));
   };
   const std::string name = label(topology, id);
-  if (link->width >= 2) add({link->generation, link->width / 2 == 6 ? 4 : link->width / 2}, fmt::format("half of the lanes of {}", name));
+  if (link->width >= 2) add({link->generation, link->width / 2 == 6 ? 4 : link->width / 2}, fmt::format("half the lanes of {}", name));
   if (link->generation > 1) add({link->generation - 1, link->width}, fmt::format("{} one generation slower", name));
   if (link->generation > 2) add({1, link->width}, fmt::format("{} at the speed of an idle link", name));
 }
@@ -162,6 +162,8 @@ std::string next_of(const Fit& fit) {
   if (of_storage(fit.figure)) return next_of_storage(fit);
   if (fit.sureness == Sureness::none) return "Look at what the topology leaves open (gdr check), at other load, at the tool's options; give the NICs and GPUs that were used (--from, --to).";
   const Candidate& best = fit.candidates.front();
+  if (fit.sureness == Sureness::open && (best.changed || best.path == "staged" || best.path == "tcp") && fit.figure.peer_to_peer != false)
+    return "Several explanations fit: gdr doctor looks whether GPUDirect RDMA is used, NCCL says it in its log (gdr nccl --log), and lspci -vvv under load shows the links (LnkSta).";
   if (best.condition.find("lanes") != std::string::npos || best.condition.find("slower") != std::string::npos || best.condition.find("idle") != std::string::npos)
     return "Compare LnkSta with LnkCap under load (lspci -vvv) of that device and of the port above it; reseat the card, look at the slot's wiring and the BIOS.";
   if (best.condition.find("ports at half") != std::string::npos) return "See at which rate the ports run (ibstat, ethtool): cable, switch port, or a splitter may halve it.";
@@ -172,6 +174,33 @@ std::string next_of(const Fit& fit) {
     return "GPUDirect RDMA is not used: gdr doctor looks for the cause; NCCL says it in its log (gdr nccl --log).";
   if (best.path == "rdma" && fit.figure.gpu_memory == false) return "The test moved host memory, which proves nothing about GPUDirect RDMA: run it with --use_cuda=0.";
   return "Nothing: this is what the topology gives.";
+}
+
+std::string words_of(const Candidate& candidate) { return candidate.condition.empty() ? candidate.path : fmt::format("{} with {}", candidate.path, candidate.condition); }
+
+/// What the topology gives as it is, by the direct path: what a figure should have been.
+const Candidate* normal(const Fit& fit) {
+  for (const Candidate& one : fit.candidates)
+    if (one.condition.empty() && one.path != "staged" && one.path != "tcp") return &one;
+  return nullptr;
+}
+
+/// Beside the best: what fits about as well, and what would have been normal.
+std::string beside(const Fit& fit) {
+  const Candidate& best = fit.candidates.front();
+  if (fit.sureness == Sureness::open) {
+    std::string others;
+    std::size_t named = 0;
+    for (std::size_t i = 1; i < fit.candidates.size() && named < 2; ++i)
+      if (error_of(fit.candidates[i]) <= error_of(best) + 0.05) {
+        others += (others.empty() ? "" : ", ") + words_of(fit.candidates[i]);
+        ++named;
+      }
+    return others.empty() ? "" : fmt::format(" {} would give about as much.", others);
+  }
+  const Candidate* expected = normal(fit);
+  if (fit.sureness != Sureness::none || expected == nullptr || !fit.figure.bandwidth || fit.figure.peer_to_peer == false) return {};
+  return fmt::format(" The topology gives {:.4g} GB/s by {}; this is {:.0f} % of it.", expected->predicted * 1e-9, expected->path, 100 * (1 + expected->deviation));
 }
 
 void conclude(Fit& fit) {
@@ -191,9 +220,10 @@ void conclude(Fit& fit) {
     fit.verdict = of_storage(fit.figure) && fit.from.empty() ? "The topology shows no drive." : "No path between the two exists in this topology.";
   } else {
     const Candidate& best = fit.candidates.front();
-    const std::string what = best.condition.empty() ? best.path : fmt::format("{} with {}", best.path, best.condition);
+    const std::string what = words_of(best);
     fit.verdict = fit.sureness == Sureness::none ? fmt::format("Fits no path; nearest is {}, {:+.0f} %.", what, best.deviation * 100)
                                                  : fmt::format("Fits {}, {:+.0f} %.", what, best.deviation * 100);
+    fit.verdict += beside(fit);
   }
   if (fit.figure.gpu_memory == false && fit.figure.tool.starts_with("ib_"))
     fit.verdict += " The test moved host memory (no --use_cuda), or memory that only looks like a GPU's (cuMemAllocManaged).";
@@ -266,6 +296,8 @@ std::string_view to_string(Sureness sureness) {
 }
 
 bool is_downgrade(const Fit& fit) {
+  if (const Candidate* expected = normal(fit); fit.sureness == Sureness::none && expected != nullptr && fit.figure.bandwidth && fit.figure.peer_to_peer != false)
+    return expected->deviation < -0.3;
   if (fit.sureness != Sureness::sure && fit.sureness != Sureness::likely) return false;
   if (fit.figure.peer_to_peer == false) return false;
   const Candidate& best = fit.candidates.front();
@@ -319,6 +351,9 @@ std::vector<Fit> fit(sim::Simulator& simulator, const Topology& given, const Mod
     }
     one.candidates = std::move(fitter.candidates);
     conclude(one);
+    if (nic && get(topology, *nic).model.empty() && !get(topology, *nic).port_rate)
+      one.verdict += fmt::format(" What NIC {} is is not known: {:.0f} Gb/s were assumed (--set {}.model=connectx-7, or .port_rate=400Gb/s).", label(topology, *nic),
+                                 nic_model(models, get(topology, *nic)).port_rate.value.bytes_per_second * 8e-9, label(topology, *nic));
     fits.push_back(std::move(one));
   }
   return fits;

@@ -33,7 +33,8 @@ struct Fit {
   std::string next;     ///< what to look at
 };
 
-/// True when it is known (sure, likely) that a figure came over a detour that nobody asked for, or from something that is less than the topology says.
+/// True when it is known (sure, likely) that a figure came over a detour that nobody asked for, or from something that is less than the topology says; and
+/// when a bandwidth that fits nothing is less than 70 % of what the direct path gives.
 bool is_downgrade(const Fit& fit);
 
 /// Which transfer figures are of, where their tool does not say.

@@ -92,6 +92,8 @@ void slot(const PairContext& pair, RuleNotes& notes) {
   const Device& nic = pair.initiator_device();
   const LinkFact fact = link_of(*pair.graph, *pair.models, pair.initiator);
   if (!fact.link || !fact.believed) return;
+  // Of a slot that nobody stated, with a port of a kind that nobody named, nothing is known.
+  if (!nic.link && !nic.link_capability && !(named_model_link(*pair.models, nic) && fastest_slot(*pair.models, pair.host()))) return;
   // A link that could do more is link-degraded's business.
   const PcieLink slot_link = nic.link_capability.value_or(*fact.link);
   const Bandwidth room = payload_rate(*pair.models, slot_link, pair.max_payload);

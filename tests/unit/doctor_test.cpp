@@ -94,6 +94,23 @@ TEST(Doctor, AModuleThatIsNotLoadedAppearsAndGoesAway) {
   EXPECT_EQ(find(examine(one), "peermem-not-seen"), nullptr);
 }
 
+doctor::Report of_text(const std::string& text) { return doctor::examine({{text, "pasted"}}, models()); }
+
+TEST(Doctor, BootMessagesOfTheIommuAreNoFaults) {
+  EXPECT_EQ(find(of_text("[    0.0] DMAR: Host address width 46\n[    0.0] DMAR: DRHD base: 0x000000fed90000 flags: 0x1\n[    0.1] DMAR-IR: Enabled IRQ remapping\n"), "iommu-faults"), nullptr);
+  EXPECT_NE(find(of_text("[   10.0] DMAR: [DMA Write NO_PASID] Request device [81:00.0] fault addr 0x7f0000 [fault reason 0x05] PTE Write access is not set\n"), "iommu-faults"), nullptr);
+  EXPECT_NE(find(of_text("[   10.0] DMAR: DRHD: handling fault status reg 3\n"), "iommu-faults"), nullptr);
+}
+
+TEST(Doctor, AFailingCallOfTheDriverIsNoGeForce) {
+  const std::string a100 = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n";
+  const auto unknown = of_text(a100 + "nvidia_peermem: Unknown symbol nvidia_p2p_get_pages (err -22)\n");
+  EXPECT_EQ(find(unknown, "gpu-class-unsupported"), nullptr);
+  EXPECT_NE(find(unknown, "peermem-symbol-mismatch"), nullptr);
+  EXPECT_EQ(find(of_text(a100 + "nvidia_peermem: nvidia_p2p_get_pages failed with error -12: out of BAR1\n"), "gpu-class-unsupported"), nullptr);
+  EXPECT_NE(find(of_text("GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"), "gpu-class-unsupported"), nullptr);
+}
+
 TEST(Doctor, AnAnswerIsSortedByWhatMattersMost) {
   const doctor::Report report = examine(capture(), "NCCL_IB_GID_INDEX=1\n");
   const auto key = [](const doctor::Check& check) { return std::pair(-static_cast<int>(check.state), check.state == doctor::State::problem ? check.severity : Severity::note); };

@@ -171,12 +171,26 @@ TEST(Anonymous, ParametersMountsBuildersAndInterfacesTellNoNames) {
   for (const char* secret : {"ada", "store", "/dev/mapper", "0a1b2c3d4e5f", "0A:1B", "example.com", "vega-root"})
     EXPECT_EQ(text.find(secret), std::string::npos) << secret << " in " << text;
   EXPECT_EQ(one.files.line("proc/cmdline"), "intel_iommu=on iommu=pt");
-  EXPECT_EQ(*one.files.file("proc/mounts"), "disk / ext4 rw,relatime\ndisk /mount-1 xfs rw,noatime\n");
+  EXPECT_EQ(*one.files.file("proc/mounts"), "disk / ext4 rw\ndisk /mount-1 xfs rw\n");
   EXPECT_EQ(one.files.line("proc/version"), "Linux version 6.8.0 (builder) (gcc 12) #1 SMP");
   ASSERT_EQ(one.commands.size(), 1U);
   EXPECT_EQ(one.commands.begin()->first, "ethtool -S enx020000000001");
   EXPECT_EQ(one.commands.begin()->second, "address 02:00:00:00:00:01 of host, not of vegan or vega2; host\n");
   EXPECT_TRUE(one.files.links().contains("sys/class/net/enx020000000001"));
+}
+
+TEST(Anonymous, NamesMadeOfGuidsShortAddressesAndHostNamesInCapitals) {
+  observed::Capture one;
+  one.files.add_file("sys/class/infiniband/rocex506b4b0300f4b6c8/node_guid", "506b:4b03:00f4:b6c8\n");
+  one.commands["rdma link"] = "link rocex506b4b0300f4b6c8/1 state ACTIVE netdev ens1 on NODE7 at 2001:db8:7::5054:ff:fe12:3456 and fe80::5054:ff:fe12:3456\n";
+  one.commands["ofed_info -s"] = "MLNX_OFED_LINUX-5.8-1.1.2.1:\n";
+  one.commands["show_gids"] = "mlx5_0 0x506B4B0300F4B6C8 node7.example.com 10.1.2.3\n";
+  doctor::make_anonymous(one, "node7.example.com");
+  const std::string all = json::dump(to_json(one));
+  for (const char* secret : {"506b4b0300f4b6c8", "506B4B", "506b:4b03", "NODE7", "node7", "5054:ff", "10.1.2.3"}) EXPECT_EQ(all.find(secret), std::string::npos) << secret << "\n" << all;
+  EXPECT_NE(all.find("MLNX_OFED_LINUX-5.8-1.1.2.1"), std::string::npos) << "a version is no address\n" << all;
+  EXPECT_NE(all.find("/rocex020000000001/"), std::string::npos) << "as in the output of rdma\n" << all;
+  EXPECT_NE(one.commands.at("rdma link").find("rocex020000000001/1"), std::string::npos);
 }
 
 }  // namespace

@@ -103,11 +103,20 @@ TEST(NcclGuest, BadMapsAreRefused) {
   expect_refused("", "map: names no device; each line is HOST-ADDRESS GUEST-ADDRESS");
   expect_refused("gpu0\n", "map:1: expected \"HOST-ADDRESS GUEST-ADDRESS\" or \"numa NAME NUMBER\"");
   expect_refused("gpu0 1:2\n", "map:1: \"1:2\" is no PCI address, as in 0001:00:00.0");
+  expect_refused("gpu0 1:2:0.9\n", "map:1: \"1:2:0.9\" is no PCI address, as in 0001:00:00.0");
+  expect_refused("gpu0 0001:00:00.9\n", "map:1: \"0001:00:00.9\" is no PCI address, as in 0001:00:00.0");
   expect_refused("gpu0 0001:00:00.0\n\ngpu0 0002:00:00.0 # again\n", "map:3: gpu0 is in line 1, too");
   expect_refused("gpu0 0001:00:00.0\ngpu1 01:00.0\nnic0 0000:01:00.0\n", "map:3: 0000:01:00.0 is in line 2, too");
   expect_refused("gpu77 0001:00:00.0\n", "map:1: host h0 has no device gpu77; gdr show lists names and addresses");
   expect_refused("gpu0 0001:00:00.0\nnuma nowhere 1\n", "map:2: host h0 has no NUMA node nowhere");
   expect_refused("gpu0 0001:00:00.0\nnuma numa0 -1\n", "map:2: \"-1\" is no number of a NUMA node");
+}
+
+TEST(NcclGuest, MadeUpAddressesKeepClearOfGivenOnes) {
+  const std::string text = guest_of(dgx(), "gpu0 ffff:ff:00.0\nnic0 0101:00:00.0\n");
+  std::size_t count = 0;
+  for (auto at = text.find("busid=\"ffff:ff:00.0\""); at != std::string::npos; at = text.find("busid=\"ffff:ff:00.0\"", at + 1)) ++count;
+  EXPECT_EQ(count, 1U) << text;
 }
 
 TEST(NcclGuest, NodesThatWouldBecomeOneAreRefused) {

@@ -98,7 +98,7 @@ GuestMap parse_guest_map(std::string_view text, const std::string& name) {
     if (words.size() != 2)
       throw InputError(fmt::format("{}:{}: expected \"HOST-ADDRESS GUEST-ADDRESS\" or \"numa NAME NUMBER\"", name, number));
     const std::string guest = observed::full_address(words[1]);
-    if (guest.empty()) throw InputError(fmt::format("{}:{}: \"{}\" is no PCI address, as in 0001:00:00.0", name, number, words[1]));
+    if (guest.empty() || guest.back() > '7') throw InputError(fmt::format("{}:{}: \"{}\" is no PCI address, as in 0001:00:00.0", name, number, words[1]));
     const std::string host = observed::full_address(words[0]);
     add(map.devices, host.empty() ? std::string(words[0]) : host, {guest, number}, map);
     if (const auto [other, fresh] = guests.emplace(guest, number); !fresh)
@@ -118,13 +118,20 @@ std::string export_guest_xml(const Topology& topology, std::size_t host_index, c
   own.nvlinks.clear();
   std::erase_if(own.devices, [&](const Device& device) { return !kept.contains(device.name); });
   std::erase_if(own.numa_nodes, [&](const NumaNode& node) { return !kept.contains(node.name); });
+  std::set<std::string> taken;
+  for (const auto& [key, place] : map.devices) taken.insert(place.guest);
   int invented = 0;
+  const auto invent = [&] {
+    std::string address;
+    do address = fmt::format("ffff:ff:{:02x}.{}", invented / 8, invented % 8);
+    while (++invented <= 256 && taken.contains(address));
+    if (invented > 256) throw InputError(fmt::format("{}: more than 256 switches above the devices", map.name));
+    return address;
+  };
   for (Device& device : own.devices) {
     const GuestMap::Place* place = place_of(map, device);
     if (place != nullptr) device.address = place->guest;
-    else if (device.kind != DeviceKind::host_bridge) device.address = fmt::format("ffff:ff:{:02x}.{}", invented / 8, invented % 8);
-    if (place == nullptr && device.kind != DeviceKind::host_bridge && ++invented > 256)
-      throw InputError(fmt::format("{}: more than 256 switches above the devices", map.name));
+    else if (device.kind != DeviceKind::host_bridge) device.address = invent();
   }
   nccl::HostElements elements = nccl::host_elements(guest, 0, models, false);
   for (auto& list : elements.devices)
