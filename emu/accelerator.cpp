@@ -11,8 +11,8 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/unique_fd.hpp"
 #include "emu/process.hpp"
-#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 namespace {

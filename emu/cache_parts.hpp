@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "common/unique_fd.hpp"
 #include "emu/kernel_cache.hpp"
 #include "emu/signals.hpp"
-#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 

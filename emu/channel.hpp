@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/common/unique_fd.hpp"
+#include "common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "common/unique_fd.hpp"
 #include "emu/keeper_protocol.hpp"
 #include "emu/kernel_cache.hpp"
 #include "emu/plain_run.hpp"
 #include "emu/session.hpp"
 #include "emu/signals.hpp"
-#include "src/common/unique_fd.hpp"
 
 namespace gdr::emu {
 
@@ -61,7 +61,7 @@ class Keeper {
   std::list<Client> clients_;
   Client* active_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> stop_by_{};  // a guest that has not stopped its command by then is lost
-  bool own_faults_ = false;  // those of a request hold
+  bool own_faults_ = false;                                         // those of a request hold
   bool down_ = false;
 };
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/common/unique_fd.hpp"
+#include "common/unique_fd.hpp"
 
 namespace gdr::emu {
 

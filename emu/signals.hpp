@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/common/unique_fd.hpp"
+#include "common/unique_fd.hpp"
 
 namespace gdr::emu {
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <thread>
 
+#include "common/unique_fd.hpp"
 #include "emu/fabric/fabric.hpp"
 #include "emu/fabric/framing.hpp"
-#include "src/common/unique_fd.hpp"
 #include "tests/unit/fabric_sockets.hpp"
 #include "tests/unit/fabric_support.hpp"
 

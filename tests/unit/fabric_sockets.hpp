@@ -15,9 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include "common/unique_fd.hpp"
 #include "emu/fabric/fabric.hpp"
 #include "emu/fabric/framing.hpp"
-#include "src/common/unique_fd.hpp"
 
 namespace gdr::fabric::test {
 
