@@ -82,6 +82,16 @@ mkdir -p "$work/machine/sys/bus/pci/devices"
 grep -qE '^65536 +20( +[0-9.]+){3}$' "$work/out" || fail "transfer printed: $(cat "$work/out")"
 grep -qF 'moved here: rdma 1310880B' "$work/out" || fail "transfer moved: $(cat "$work/out")"
 "$gdr" transfer --loopback --path tcp --memory fake --latency --format json --iterations 20 2>/dev/null | grep -q '"latency_min_us": [1-9]' || fail "transfer --latency"
+# A log is held against the topology by its distances, too.
+for distance in 7 6; do
+  printf 'h:1:2 [0] NCCL INFO NCCL version 2.18.6+cuda12.2\nh:1:2 [0] NCCL INFO GPU Direct RDMA Disabled for GPU 47000 / HCA 8 (distance %d > 4)\n' $distance >"$work/log$distance"
+done
+compared() { "$gdr" nccl --log "$1" "$source/topologies/servers/dgx-a100.json" --env NCCL_PXN_DISABLE=1; }
+compared "$work/log7" | grep -q 'as decided 1 of 1 lines' || fail "a log as the topology has it: $(compared "$work/log7")"
+compared "$work/log6" | tr -s ' \n' ' ' | grep -q 'at PHB in the log and at SYS by the topology' || fail "a log with another distance: $(compared "$work/log6")"
+# A table of distances has no tree that NCCL could be given.
+printf '\tGPU0\tNIC0\nGPU0\t X \tPXB\nNIC0\tPXB\t X \n' >"$work/table"
+refused "gdr: $work/table: it is not known what gpu0 hangs below: a table of distances shows no switches, and NCCL would take a file without them for a machine without them; import a tree as well (lspci -tv)" export nccl-xml "$work/table"
 # An end that gives up does not leave the other one waiting.
 code=0
 timeout 20 "$gdr" transfer --loopback --device double --memory fake --size 4KiB --iterations 3 --path staged --limit 1ns >/dev/null 2>&1 || code=$?

@@ -90,6 +90,9 @@ TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto nothing = fit_one(0.05);
   EXPECT_EQ(nothing.sureness, measured::Sureness::none);
   EXPECT_NE(nothing.verdict.find("Fits no path"), std::string::npos);
+  EXPECT_NE(nothing.verdict.find("The topology gives 24.82 GB/s by gdr"), std::string::npos) << "what would be normal: " << nothing.verdict;
+  EXPECT_TRUE(measured::is_downgrade(nothing));
+  EXPECT_FALSE(measured::is_downgrade(as_is));
 }
 
 TEST(Verify, HostMemoryProvesNothingAboutGpus) {

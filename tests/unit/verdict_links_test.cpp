@@ -335,4 +335,13 @@ TEST(VerdictBandwidth, ThePluggedInFigureIsUsed) {
   EXPECT_DOUBLE_EQ(verdict.pairs[0].bandwidth.write->gigabytes_per_second(), 2);
 }
 
+// A tree without links and a processor that nobody named: what slot it is, is not known.
+TEST(VerdictLinks, ASlotThatNothingTellsOfIsNotTooNarrow) {
+  HostText host;
+  host.cpu = "generic";
+  host.devices = R"({"name": "gpu0", "kind": "gpu", "model": "h100-pcie", "under": "hb0"}, {"name": "nic0", "kind": "nic", "model": "connectx-7", "under": "hb0"})";
+  EXPECT_FALSE(fires(judge(host), "nic-wider-than-slot"));
+  EXPECT_TRUE(fires(judge(host, {{"h0/nic0.link", "gen4x16"}}), "nic-wider-than-slot")) << "400 Gb/s in a slot of 27 GB/s";
+}
+
 }  // namespace
