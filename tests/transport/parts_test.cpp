@@ -277,7 +277,7 @@ TEST(RegistrationCache, RegistersOnceAndDropsWhatIsUnusedWhenTheWindowIsFull) {
   const auto verbs = make_double(fabric, {"nic"});
   const auto device = std::move(verbs->open("nic").value());
   const std::size_t before = live_objects(*fabric);
-  RegistrationCache cache(*device, *memory);
+  RegistrationCache cache({device.get()}, *memory);
   const auto a = memory->allocate(Bytes{1U << 20U}).value();
   const auto b = memory->allocate(Bytes{1U << 20U}).value();
   const auto c = memory->allocate(Bytes{1U << 20U}).value();
