@@ -130,8 +130,8 @@ bool Engine::poll_devices() {
   return any;
 }
 
-bool Engine::progress(bool thorough) {
-  thorough = rounds_++ % 64 == 0 || thorough;
+bool Engine::progress(unsigned rounds) {
+  const bool thorough = rounds_++ % rounds == 0;
   bool any = thorough && poll_devices();
   for (ConnectionCore* connection : connections_) any = connection->progress(thorough) || any;
   return any;

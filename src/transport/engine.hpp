@@ -38,9 +38,9 @@ class Engine {
   OwnChoice choice;
 
   void log(const std::string& line) const;
-  /// Moves all connections on, with the lock held; false when nothing happened. What needs a system call is looked at now and then, and
-  /// in a `thorough` round: rounds that follow each other at once take far less time than what is so learnt has to spare.
-  bool progress(bool thorough = false);
+  /// Moves all connections on, with the lock held; false when nothing happened. What needs a system call (the set-up stream, events of
+  /// NICs, time limits) is looked at once in `rounds`: 64 where they follow each other at once, 1 where somebody sleeps in between.
+  bool progress(unsigned rounds);
   void idle() { verbs->idle(); }
   // With the lock held.
   void add(ConnectionCore& connection) { connections_.push_back(&connection); }

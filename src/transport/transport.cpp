@@ -24,7 +24,7 @@ auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Durati
       if (round == 1) end = now + *limit;
       if (now > end) return {};
     }
-    if (engine.progress(naps) && round % patience != 0) continue;
+    if (engine.progress(naps ? 1 : patience) && round % patience != 0) continue;
     lock.unlock();
     if (naps) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
     engine.idle();
@@ -238,7 +238,7 @@ std::unique_ptr<Connection> Transport::open(std::unique_ptr<ByteStream> stream, 
 
 bool Transport::progress() {
   const std::lock_guard lock(engine_->mutex);
-  return engine_->progress();
+  return engine_->progress(16);
 }
 std::string Transport::nics() const { return engine_->facts.nics; }
 
