@@ -129,7 +129,7 @@ std::string settings(const Topology& topology, std::size_t index, const RunPlan&
   for (const Numbered& nic : numbered_devices(topology.hosts[index], DeviceKind::nic))
     nics.push_back(fmt::format("{}/{}/{}", nic.number, mac_address(index, nic.number), ip_address(index, nic.number)));
   return variable("GUEST_KERNEL", run.kernel.release) + variable("GUEST_MODULES", run.kernel.modules) +
-         variable("GUEST_FOLDER", run.work_folder) +
+         variable("GUEST_FOLDER", run.work_folder) + variable("GUEST_TOOL", run.tool) +
          variable("GUEST_PEERMEM", has_peermem(topology.hosts[index]) ? "1" : "") +
          variable("GUEST_NICS", fmt::format("{}", fmt::join(nics, " "))) +
          variable("GUEST_MANAGEMENT", management_mac_address(index) + "/" + management_address(index)) +

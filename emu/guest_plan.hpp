@@ -26,6 +26,7 @@ struct RunPlan {
   std::string files;        ///< folder for the files of the run
   std::string gpu_files;    ///< folder for the files behind GPU memory, HOST-GPU.memory
   std::string work_folder;  ///< writable inside, under the same name; empty: none
+  std::string tool;         ///< the program that commands find as gdr; empty: none
   std::vector<Refusal> refusals;  ///< faults: registrations that fail
 };
 

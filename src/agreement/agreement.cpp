@@ -16,16 +16,16 @@ class Side {
   explicit Side(const SideObservation& seen) : seen_(seen) {}
 
   [[nodiscard]] std::vector<Witness> copied_out() const {
-    return {{"memory", seen_.process.copy_engine_out}, {"module", seen_.module.copied_out}};
+    return with("memory", &ProcessBytes::copy_engine_out, {"module", seen_.module.copied_out});
   }
   [[nodiscard]] std::vector<Witness> copied_in() const {
-    return {{"memory", seen_.process.copy_engine_in}, {"module", seen_.module.copied_in}};
+    return with("memory", &ProcessBytes::copy_engine_in, {"module", seen_.module.copied_in});
   }
   [[nodiscard]] std::vector<Witness> socket_out() const {
-    return {{"transport", seen_.process.socket_out}, {"fabric", seen_.sent.stream}};
+    return with("transport", &ProcessBytes::socket_out, {"fabric", seen_.sent.stream});
   }
   [[nodiscard]] std::vector<Witness> socket_in() const {
-    return {{"transport", seen_.process.socket_in}, {"fabric", seen_.delivered.stream}};
+    return with("transport", &ProcessBytes::socket_in, {"fabric", seen_.delivered.stream});
   }
   /// NICs read again what they send again, and only out of the memory that the data is in.
   [[nodiscard]] Bytes read_gpu(bool data_is_there) const {
@@ -40,6 +40,11 @@ class Side {
   [[nodiscard]] const SideObservation& seen() const { return seen_; }
 
  private:
+  /// What the process says of itself, where it says anything, and another witness.
+  [[nodiscard]] std::vector<Witness> with(const char* by, Bytes ProcessBytes::*count, const Witness& other) const {
+    if (!seen_.process) return {other};
+    return {{by, (*seen_.process).*count}, other};
+  }
   [[nodiscard]] Bytes again() const { return seen_.sent.written_again + seen_.sent.read_again; }
   const SideObservation& seen_;
 };
@@ -53,26 +58,39 @@ bool announced_by_sender(const Transfer& transfer) {
 
 std::vector<Witness> wire(const Transfer& transfer, const Side& from, const Side& to) {
   std::vector<Witness> witnesses{{"sent", from.seen().sent.data()}, {"delivered", to.seen().delivered.data()}};
-  if (announced_by_sender(transfer)) witnesses.push_back({"RETHs", from.seen().announced});
+  if (announced_by_sender(transfer) && from.seen().process) witnesses.push_back({"RETHs", from.seen().announced});
   if (transfer.path == PathKind::tcp) witnesses.push_back({"flows", less(from.seen().tcp, from.seen().sent.stream_control)});
+  return witnesses;
+}
+
+/// At a GPU; which of the two sides asks for RDMA depends on the operation.
+std::vector<Witness> at_gpu(Bytes module, const Witness& end, const Side& from, const Side& to) {
+  std::vector<Witness> witnesses{{"module", module}};
+  if (from.seen().process && to.seen().process) witnesses.push_back({"transport", from.seen().process->rdma + to.seen().process->rdma});
+  witnesses.push_back(end);
+  return witnesses;
+}
+
+/// At bounce buffers.
+std::vector<Witness> at_host(Bytes module, Bytes ProcessBytes::*bounced, const Witness& end, const Side& side) {
+  std::vector<Witness> witnesses{{"module", module}};
+  if (side.seen().process) witnesses.push_back({"transport", (*side.seen().process).*bounced});
+  witnesses.push_back(end);
   return witnesses;
 }
 
 /// A NIC's stage at GPU memory, bounce buffers or the kernel's socket buffers; the fabric sees its other end.
 std::vector<Witness> nic_read(const Graph& graph, const Stage& stage, const Transfer& transfer, const Side& from, const Side& to) {
   const Witness end{"fabric", from.seen().sent.data()};
-  if (is_gpu(graph, stage.from))
-    return {{"module", from.read_gpu(true)}, {"transport", from.seen().process.rdma + to.seen().process.rdma}, end};
-  if (transfer.path == PathKind::staged)
-    return {{"module", from.read_host(true)}, {"transport", from.seen().process.bounce_out}, end};
+  if (is_gpu(graph, stage.from)) return at_gpu(from.read_gpu(true), end, from, to);
+  if (transfer.path == PathKind::staged) return at_host(from.read_host(true), &ProcessBytes::bounce_out, end, from);
   return {end};
 }
 
 std::vector<Witness> nic_write(const Graph& graph, const Stage& stage, const Transfer& transfer, const Side& from, const Side& to) {
   const Witness end{"fabric", to.seen().delivered.data()};
-  if (is_gpu(graph, stage.to))
-    return {{"module", to.wrote_gpu()}, {"transport", from.seen().process.rdma + to.seen().process.rdma}, end};
-  if (transfer.path == PathKind::staged) return {{"module", to.wrote_host()}, {"transport", to.seen().process.bounce_in}, end};
+  if (is_gpu(graph, stage.to)) return at_gpu(to.wrote_gpu(), end, from, to);
+  if (transfer.path == PathKind::staged) return at_host(to.wrote_host(), &ProcessBytes::bounce_in, end, to);
   return {end};
 }
 
@@ -142,7 +160,7 @@ void HostRows::add(const Side& side, DeviceId gpu, DeviceId nic, bool sends) {
   const SideObservation& seen = side.seen();
   if (!has(Mover::copy_engine, true, true)) beside("copy-engine", gpu_name, memory, side.copied_out(), 1);
   if (!has(Mover::copy_engine, true, false)) beside("copy-engine", memory, gpu_name, side.copied_in(), 1);
-  beside("copy-engine", gpu_name, gpu_name, {{"memory", seen.process.copy_engine_within}}, 0);
+  if (seen.process) beside("copy-engine", gpu_name, gpu_name, {{"memory", seen.process->copy_engine_within}}, 0);
   if (!has(Mover::nic_read, true, true)) beside("nic-read", gpu_name, nic_name, {{"module", side.read_gpu(false)}}, 0);
   if (!has(Mover::nic_write, true, false)) beside("nic-write", nic_name, gpu_name, {{"module", side.wrote_gpu()}}, 0);
   // With tcp the kernel's sockets have this stage, and the module sees RDMA alone.
@@ -151,7 +169,7 @@ void HostRows::add(const Side& side, DeviceId gpu, DeviceId nic, bool sends) {
   if (!rdma || sends) beside("nic-write", nic_name, memory, {{"module", side.wrote_host()}}, 1);
   if (!sends || !has(Mover::cpu_copy)) beside("cpu-copy", memory, "socket", side.socket_out(), 2);
   if (sends || !has(Mover::cpu_copy)) beside("cpu-copy", "socket", memory, side.socket_in(), 2);
-  beside("cpu-copy", memory, memory, {{"memory", seen.process.cpu}}, 2);
+  if (seen.process) beside("cpu-copy", memory, memory, {{"memory", seen.process->cpu}}, 2);
   beside("any", graph_.topology().hosts[host_].name + "/other GPUs", "", {{"module", seen.module.other_gpus}}, 0);
   beside("any", graph_.topology().hosts[host_].name + "/other NICs", "", {{"fabric", seen.other_nics.data()}}, 0);
 }
@@ -194,6 +212,15 @@ WireBytes operator-(const WireBytes& now, const WireBytes& before) {
           less(now.read_again, before.read_again),
           less(now.stream, before.stream),
           less(now.stream_control, before.stream_control)};
+}
+
+WireBytes with_sends_as_data(const WireBytes& bytes) {
+  WireBytes result = bytes;
+  result.written = bytes.written + bytes.sent;
+  result.written_again = bytes.written_again + bytes.sent_again;
+  result.stream_control = bytes.stream + bytes.stream_control;
+  result.sent = result.sent_again = result.stream = {};
+  return result;
 }
 
 bool Row::equal() const {

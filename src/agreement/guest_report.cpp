@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view before_line = "gdr-counts before";
 constexpr std::string_view transfer_line = "gdr-transfer";
+constexpr std::string_view program_line = "gdr-program";
 constexpr std::string_view after_line = "gdr-counts after";
 
 /// Of each GPU's number: the counts by name.
@@ -71,6 +72,10 @@ ProcessBytes process_bytes(const json::Value& document) {
 
 std::string guest_command(const GuestRun& run) {
   const std::string counts = "grep . /sys/class/misc/gdr-gpu*/counts /dev/null";
+  // A last line that the program did not end must not swallow ours.
+  if (!run.program.empty())
+    return fmt::format("echo {}; {}; echo {}; ({}\n) || exit; echo; echo {}; {}", before_line, counts, program_line, run.program, after_line,
+                       counts);
   std::string transfer = fmt::format("{} transfer --memory bar:{} --device rxe{} --path {} --format json --timeout 19 --limit 10min", run.tool,
                                      run.gpu, run.nic, run.path);
   if (!run.server.empty())
@@ -80,18 +85,27 @@ std::string guest_command(const GuestRun& run) {
   return fmt::format("echo {}; {}; echo {}; {} || exit; echo {}; {}", before_line, counts, transfer_line, transfer, after_line, counts);
 }
 
+bool is_report_line(std::string_view line) {
+  return line == before_line || line == transfer_line || line == program_line || line == after_line ||
+         line.starts_with("/sys/class/misc/gdr-gpu");
+}
+
 GuestReport read_report(const std::vector<std::string>& lines, unsigned gpu) {
   Counts before;
   Counts after;
   std::string document;
   std::string_view part;
+  bool own = false;
   for (const std::string& line : lines) {
-    if (line == before_line || line == transfer_line || line == after_line) part = line;
-    else if (part == before_line) take_count(line, before);
+    if (line == before_line || line == transfer_line || line == program_line || line == after_line) part = line;
+    own = own || part == program_line;
+    if (line == part) continue;
+    if (part == before_line) take_count(line, before);
     else if (part == transfer_line) document += line + "\n";
     else if (part == after_line) take_count(line, after);
   }
   if (part != after_line) throw InputError("the guest's output ends early");
+  if (own) return {std::nullopt, module_bytes(before, after, gpu), ""};
   const json::Value transfer = json::parse(document, "what gdr transfer printed");
   const json::Value* path = transfer.find("path");
   GuestReport report{process_bytes(transfer), module_bytes(before, after, gpu), ""};

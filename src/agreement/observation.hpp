@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "common/units.hpp"
@@ -22,6 +23,8 @@ struct WireBytes {
 WireBytes operator+(const WireBytes& a, const WireBytes& b);
 /// What came since `before`.
 WireBytes operator-(const WireBytes& now, const WireBytes& before);
+/// Of a program of somebody's own: its sends carry data, and its TCP sets connections up.
+WireBytes with_sends_as_data(const WireBytes& bytes);
 
 /// What the process of `gdr transfer` says that it moved: "moved_bytes" of its JSON.
 struct ProcessBytes {
@@ -51,7 +54,7 @@ struct ModuleBytes {
 
 /// One host during one transfer.
 struct SideObservation {
-  ProcessBytes process;
+  std::optional<ProcessBytes> process{ProcessBytes{}};  ///< nothing: a program of somebody's own, which says nothing of itself
   ModuleBytes module;
   WireBytes sent;        ///< by the transfer's NIC
   WireBytes delivered;   ///< to it

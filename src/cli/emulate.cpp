@@ -112,8 +112,9 @@ void add_command_options(CLI::App& command, const Options& options, const char* 
 /// Bytes of the plan and of the guests, side by side.
 void add_compare_options(CLI::App& command, const Options& options) {
   CLI::Option* compare = command.add_flag(
-      "--compare", options->compare, "run gdr transfer between two hosts, and compare its bytes with the stages of gdr explain");
-  for (const char* other : {"command", "--on", "--native", "--dry-run", "--probe"}) compare->excludes(command.get_option(other));
+      "--compare", options->compare,
+      "run gdr transfer between two hosts, or programs of yours, and compare their bytes with the stages of gdr explain");
+  for (const char* other : {"--native", "--dry-run", "--probe"}) compare->excludes(command.get_option(other));
   const auto add = [&](const char* name, std::string& value, const char* text) {
     CLI::Option* option = command.add_option(name, value, std::string("--compare: ") + text)->needs(compare);
     if (!value.empty()) option->capture_default_str();
@@ -122,7 +123,7 @@ void add_compare_options(CLI::App& command, const Options& options) {
   command.add_option("--path", options->paths, "--compare: gdr, staged, tcp, or all (default); may be given again")
       ->needs(compare)
       ->allow_extra_args(false);
-  add("--size", options->size, "of the one message");
+  add("--size", options->size, "of the one message; of programs of yours, all that they transfer");
   add("--operation", options->operation, "write, read or send")->check(CLI::IsMember({"write", "read", "send"}));
   add("--from", options->from, "HOST/GPU that the bytes leave (default: the first host's first)");
   add("--to", options->to, "HOST/GPU that they reach (default: the same GPU of the second host)");
@@ -179,10 +180,11 @@ void add_emulate(CLI::App& app, Context& context) {
       "  gdr emulate topologies/clusters/two-dgx-a100.json -- ibv_devices\n"
       "  gdr emulate two.json --on h0 ./server --on h1 './client $GDR_PEER_h0_NIC_0'\n"
       "  gdr emulate topologies/clusters/two-gh200.json --compare --path gdr\n"
+      "  gdr emulate two.json --compare --path gdr --size 1MiB --on h0 ./send --on h1 ./take\n"
       "\n"
       "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout,\n"
       "125 a guest failed, 128 + N signal N. --compare: 0 all bytes are equal, 1 not,\n"
-      "or a transfer failed; 2, 124, 125, 128 + N as above.");
+      "or one failed; 2, 124, 125, 128 + N as above.");
   command->callback([command, options, &context] {
     if (command->get_subcommands().empty()) context.exit_code = run_plain(*options, *context.models);
   });

@@ -60,6 +60,18 @@ unsigned number_of(const Topology& topology, DeviceId id) {
   return static_cast<unsigned>(found->number);
 }
 
+/// Programs of the user's instead of `gdr transfer`.
+bool own_programs(const EmulateOptions& options) { return !options.commands.command.empty() || !options.commands.on.empty(); }
+
+void check_programs(const EmulateOptions& options) {
+  if (!own_programs(options)) return;
+  if (options.paths.size() != 1 || (options.paths.front() != "gdr" && options.paths.front() != "staged"))
+    throw InputError(
+        "--compare with programs of your own takes one --path, gdr or staged: the one that they are to take; with tcp their data cannot be "
+        "told from what they say to each other");
+  if (!options.transfer.empty()) throw InputError("--transfer has options of gdr transfer, which does not run beside programs of your own");
+}
+
 void check_plan(const Topology& topology, const TransferPlan& plan) {
   const bool gpus = get(topology, plan.transfer.from).kind == DeviceKind::gpu && get(topology, plan.transfer.to).kind == DeviceKind::gpu;
   if (!plan.from_nic || !plan.to_nic || !gpus) throw InputError("--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU");
@@ -112,6 +124,8 @@ class Comparison {
   std::optional<int> ended(const emu::Session& session, const std::vector<std::string>& late, const char* what) const;
   std::optional<int> run_path(emu::Session& session, ComparedPath& path);
   [[nodiscard]] std::vector<std::optional<std::string>> commands(const TransferPlan& plan) const;
+  [[nodiscard]] std::vector<std::optional<std::string>> programs(const TransferPlan& plan) const;
+  void take_line(const std::string& host, emu::Stream stream, std::string_view line);
   void observe(ComparedPath& path, const Counted& before, const Counted& after);
   [[nodiscard]] agreement::SideObservation side(const TransferPlan& plan, DeviceId gpu, DeviceId nic, const Counted& before,
                                                 const Counted& after);
@@ -142,10 +156,8 @@ std::optional<int> Comparison::run(std::vector<ComparedPath>& paths, bool& again
   plan.tap = [this](const std::string& port, fabric::TapPoint point, fabric::FrameView frame) {
     wire_.take(port, point == fabric::TapPoint::delivered, frame);
   };
-  emu::Session session(plan, [this](const std::string& host, emu::Stream stream, std::string_view line) {
-    if (stream == emu::Stream::output) lines_[host].emplace_back(line);
-    else emu::print_line(host, stream, line);
-  });
+  emu::Session session(
+      plan, [this](const std::string& host, emu::Stream stream, std::string_view line) { take_line(host, stream, line); });
   turn_until(session, signals_, deadline_, [&] { return session.ready(); });
   again = session.failed_early();
   if (const auto code = ended(session, session.not_ready(), "not up")) return code;
@@ -154,6 +166,26 @@ std::optional<int> Comparison::run(std::vector<ComparedPath>& paths, bool& again
     if (!code) code = run_path(session, path);
   report_traffic(options_, to_json(session.counters()));
   return code;
+}
+
+/// Standard output is the comparison's.
+void Comparison::take_line(const std::string& host, emu::Stream stream, std::string_view line) {
+  if (stream == emu::Stream::output) lines_[host].emplace_back(line);
+  const bool programs_own = own_programs(options_) && !line.empty() && !agreement::is_report_line(line);
+  if (stream != emu::Stream::output || programs_own) emu::print_line(host, emu::Stream::errors, line);
+}
+
+/// Those of the two hosts are put between two looks at the module's counts.
+std::vector<std::optional<std::string>> Comparison::programs(const TransferPlan& plan) const {
+  std::vector<std::string> hosts;
+  for (const Host& host : graph_.topology().hosts) hosts.push_back(host.name);
+  auto result = emu::commands_of(options_.commands, hosts);
+  for (const std::size_t host : {plan.transfer.from.host, plan.transfer.to.host}) {
+    agreement::GuestRun run;
+    run.program = result[host].value_or("true");
+    result[host] = agreement::guest_command(run);
+  }
+  return result;
 }
 
 /// Write and send start at the host that the bytes leave, a read at the one that they reach; the other one serves.
@@ -192,7 +224,7 @@ Counted Comparison::settled(emu::Session& session) {
 std::optional<int> Comparison::run_path(emu::Session& session, ComparedPath& path) {
   lines_.clear();
   const Counted before = settled(session);
-  session.run(commands(path.plan), input_.folder());
+  session.run(own_programs(options_) ? programs(path.plan) : commands(path.plan), input_.folder());
   turn_until(session, signals_, deadline_, [&] { return session.running().empty() || session.exit_code() != 0; });
   if (session.exit_code() != 0) {
     // The other side notices, as a rule; a server that nobody called waits.
@@ -202,7 +234,7 @@ std::optional<int> Comparison::run_path(emu::Session& session, ComparedPath& pat
   }
   if (const auto code = ended(session, session.running(), "not finished")) return code;
   session.take_rest();
-  if (session.exit_code() != 0) path.failure = fmt::format("the transfer failed (exit code {})", session.exit_code());
+  if (session.exit_code() != 0) path.failure = fmt::format("{} failed (exit code {})", own_programs(options_) ? "a program" : "the transfer", session.exit_code());
   else observe(path, before, settled(session));
   return std::nullopt;
 }
@@ -213,7 +245,7 @@ agreement::SideObservation Comparison::side(const TransferPlan& plan, DeviceId g
   const std::string& host = topology.hosts.at(gpu.host).name;
   const std::string port = label(topology, nic);
   const agreement::GuestReport report = agreement::read_report(lines_[host], number_of(topology, gpu));
-  if (report.path != to_string(plan.transfer.path)) throw InputError(fmt::format("{} took the path {}", host, report.path));
+  if (report.process && report.path != to_string(plan.transfer.path)) throw InputError(fmt::format("{} took the path {}", host, report.path));
   agreement::SideObservation seen;
   seen.process = report.process;
   seen.module = report.module;
@@ -237,6 +269,8 @@ agreement::SideObservation Comparison::side(const TransferPlan& plan, DeviceId g
   const auto [announced_before, tcp_before] = flows(before.counters);
   seen.announced = {announced.count - announced_before.count};
   seen.tcp = {tcp.count - tcp_before.count};
+  if (!report.process)
+    for (agreement::WireBytes* bytes : {&seen.sent, &seen.delivered, &seen.other_nics}) *bytes = agreement::with_sends_as_data(*bytes);
   return seen;
 }
 
@@ -254,6 +288,7 @@ void Comparison::observe(ComparedPath& path, const Counted& before, const Counte
 }  // namespace
 
 int emulate_compare(const EmulateOptions& options, const ModelLibrary& models) {
+  check_programs(options);
   EmulationInput input(options, models);
   const Graph graph(input.topology());
   std::vector<SkippedPath> skipped;

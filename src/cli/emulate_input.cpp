@@ -56,6 +56,7 @@ void say(const std::string& text) { fmt::print(stderr, "gdr: {}\n", text); }
 EmulationInput::EmulationInput(const EmulateOptions& options, const ModelLibrary& models)
     : options_(options), models_(models), topology_(load_topology(options.topology, parse_settings(options.settings))) {
   run_.work_folder = work_folder();
+  run_.tool = fs::read_symlink("/proc/self/exe").string();
   run_.gpu_files = options.gpu_files.empty() ? "" : fs::absolute(options.gpu_files).string();
   if (options.kernel.empty() != options.modules.empty())
     throw InputError("--kernel and --modules: give both, a kernel's image and its lib/modules/RELEASE");

@@ -33,7 +33,7 @@ struct Options {
   std::string set_up = "tcp";
   std::string format = "text";
   std::string limit;
-  std::string connect_limit = "30s";
+  std::string connect_limit;
   std::string chunk = "64KiB";
   unsigned iterations = 1000;
   unsigned queue_pairs = 1;
@@ -103,7 +103,11 @@ struct Side {
   std::unique_ptr<Connection> connection;
 
   Status open(const Options& options, const MeasurePlan& plan, std::unique_ptr<ByteStream> stream, bool initiator) {
-    transport = std::make_unique<Transport>(verbs, memory, transport_options(options, plan));
+    try {
+      transport = std::make_unique<Transport>(verbs, memory, transport_options(options, plan));
+    } catch (const PathUnavailable& error) {
+      return error.status;
+    }
     connection = transport->open(std::move(stream), initiator);
     return connection->wait_ready();
   }
@@ -291,11 +295,12 @@ int run(const Options& options) {
   side.memory = memory::make_memory(options.memory);
   side.verbs = make_ibverbs();
   if (!options.host.empty()) {
-    auto stream = connect(by, options.host, options.port, parse_duration(options.connect_limit));
+    auto stream = connect(by, options.host, options.port, parse_duration(options.connect_limit.empty() ? "30s" : options.connect_limit));
+    if (stream.status().cause() == Cause::invalid) throw InputError(stream.status().text());
     return stream.ok() ? client(options, side, std::move(stream.value())) : failed(stream.status());
   }
   const auto listener = listen(by, options.port);
-  auto stream = listener->accept(Duration{600});
+  auto stream = listener->accept(parse_duration(options.connect_limit.empty() ? "600s" : options.connect_limit));
   return stream.ok() ? server(options, side, std::move(stream.value())) : failed(stream.status());
 }
 
@@ -320,7 +325,8 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")->check(CLI::IsMember({"tcp", "rdma_cm"}))->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
   command.add_option("--limit", options.limit, "of one operation (default: 60s; of the double's clock 1h)");
-  command.add_option("--connect-limit", options.connect_limit, "until the server listens")->capture_default_str();
+  command.add_option("--connect-limit", options.connect_limit,
+                     "until the server listens (default: 30s); of a server: until its client comes (600s)");
   command.add_option("--timeout", options.timeout, "of the NIC: 4.096us times 2 to this until it sends again")
       ->check(CLI::Range(1, 24))
       ->capture_default_str();
@@ -342,7 +348,7 @@ void add_transfer(CLI::App& app, Context& context) {
       "Examples:\n"
       "  gdr transfer --memory bar:0                        # on one host\n"
       "  gdr transfer --memory bar:0 10.0.0.1 --size all    # on the other\n"
-      "  gdr transfer --loopback --device double --memory fake --latency\n"
+      "  gdr transfer --loopback --device double --memory fake --path gdr --check\n"
       "\n"
       "The client says what is transferred; paths and memories are each side's own.\n"
       "With --format json the server prints what it moved, too.\n"

@@ -9,7 +9,7 @@
 namespace gdr::transport {
 namespace {
 
-/// A queue pair that was flushed without a reason waits this long for the peer's.
+/// A queue pair that failed for what may be only half of the reason waits this long for the peer's.
 constexpr Duration patience{0.1};
 // Ten times that, what a connection says last may take to leave.
 
@@ -45,7 +45,7 @@ bool ConnectionCore::progress(bool thorough) {
     any = true;
   }
   // A system call, and the time another one where the kernel's clock is slow. Queue pairs bring what is urgent.
-  thorough = thorough || state != State::open || lanes_.empty() || !control_->drained();
+  thorough = thorough || state != State::open || lanes_.empty() || suspected_since_ || !control_->drained();
   if (thorough) any = control_->poll(*this) || any;
   for (std::size_t i = 0; i < lanes_.size() && state != State::failed; ++i) any = lanes_[i]->poll(*this) || any;
   if (state == State::failed) return true;
@@ -197,8 +197,7 @@ void ConnectionCore::check_deadlines() {
     return fail(
         {Cause::timed_out, fmt::format("{}: the connection was not set up within {}", peer_name_, to_string(engine_.options.setup_limit))},
         true);
-  if (flushed_since_ && now > *flushed_since_ + patience)
-    return fail({Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer_name_)}, true);
+  if (suspected_since_ && now > *suspected_since_ + patience) return fail(suspicion_, true);
   // They were asked for one after another with the same limit: the first one's is over first.
   while (const std::uint64_t number = operations.oldest()) {
     const Operation& operation = *operations.find(number);
@@ -217,6 +216,13 @@ void ConnectionCore::on_broken(const Status& why) {
   if (state == State::failed) return;
   if (peer_closed_) return fail({Cause::peer_gone, fmt::format("{} closed the connection", peer_name_)}, false);
   fail(why, why.cause() != Cause::peer_gone);
+}
+
+/// Fails for this reason, unless a better one comes.
+void ConnectionCore::suspect(const Status& why) {
+  if (suspected_since_ && suspicion_.cause() != Cause::device_failed) return;
+  suspicion_ = why;
+  if (!suspected_since_) suspected_since_ = engine_.verbs->now();
 }
 
 /// What a queue pair says is often only half of it: the peer may have told the reason.
@@ -238,8 +244,7 @@ void ConnectionCore::on_broken(Lane& lane, Outcome outcome) {
   }
   switch (outcome) {
     case Outcome::flushed:
-      if (!flushed_since_) flushed_since_ = engine_.verbs->now();
-      return;
+      return suspect({Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer_name_)});
     case Outcome::retry_exceeded:
       return fail({Cause::peer_gone, fmt::format("{} does not answer on {} ({})", peer_name_, nic.name, what)}, true);
     case Outcome::rnr_exceeded:
@@ -247,7 +252,8 @@ void ConnectionCore::on_broken(Lane& lane, Outcome outcome) {
     case Outcome::remote_access:
     case Outcome::remote_invalid:
     case Outcome::remote_operation:
-      return fail({Cause::remote_access, fmt::format("{} refused an address or key ({}); was its memory freed?", peer_name_, what)}, true);
+      // A peer that is killed loses its memory first, one that frees memory says so.
+      return suspect({Cause::remote_access, fmt::format("{} refused an address or key ({}); was its memory freed?", peer_name_, what)});
     default:
       return fail({Cause::device_failed, fmt::format("{}: {}", nic.name, what)}, true);
   }

@@ -67,6 +67,7 @@ class ConnectionCore final : public LaneListener {
 
   // connection_core.cpp
   void fail(const Status& status, bool tell_peer);
+  void suspect(const Status& why);
   void finish(std::uint64_t number, const Status& status, std::uint64_t old_value = 0);
   void check_deadlines();
   bool send_control();
@@ -137,7 +138,8 @@ class ConnectionCore final : public LaneListener {
   std::deque<Control> controls_;
   std::map<std::uint64_t, Share> shares_;
   std::size_t next_lane_ = 0;
-  std::optional<Duration> flushed_since_;
+  std::optional<Duration> suspected_since_;  // of a queue pair's failure that the peer may explain
+  Status suspicion_;
   Duration last_words_until_;
   bool fallback_logged_ = false;
   PathBytes bytes_;

@@ -38,7 +38,7 @@ Engine::Engine(std::shared_ptr<Verbs> chosen_verbs, std::shared_ptr<memory::Devi
   registrations = std::make_unique<RegistrationCache>(std::move(devices), *memory);
   find_facts();
   choice = choose_own(facts);
-  if (!choice.status.ok()) throw InputError(choice.status.text());
+  if (!choice.status.ok()) throw PathUnavailable(choice.status);
   listener_ = memory->on_free([this](const memory::PointerInfo& info) { freed(info); });
 }
 

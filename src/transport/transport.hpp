@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "common/error.hpp"
 #include "memory/device_memory.hpp"
 #include "transport/byte_stream.hpp"
 #include "transport/options.hpp"
@@ -98,11 +99,18 @@ class Connection {
   std::unique_ptr<ConnectionCore> core_;
 };
 
+/// The path that was asked for by name cannot be had here.
+class PathUnavailable : public InputError {
+ public:
+  explicit PathUnavailable(Status why) : InputError(why.to_string()), status(std::move(why)) {}
+  const Status status;
+};
+
 /// The NICs and the memory of one side, and the engine that moves its connections on. Whoever waits moves them; without waiting, call
 /// progress often. Memory that is freed while connections use it breaks these; otherwise its registrations just go.
 class Transport {
  public:
-  /// Throws InputError: a NIC or GID index that is not there, a path that cannot be had, numbers out of their ranges.
+  /// Throws InputError: a NIC or GID index that is not there, numbers out of their ranges, PathUnavailable.
   Transport(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory, const TransportOptions& options);
   ~Transport();
   Transport(const Transport&) = delete;

@@ -135,6 +135,25 @@ END
     # The peer and the network had nothing to do with it.
     ! grep -q '^  [a-z]*: .*h1/' "$work/out" || fail "more than the copy is unequal: $(cat "$work/out")"
     ;;
+  compare_own_programs)
+    # perftest in place of gdr transfer: as planned; out of host memory; one copy too many; a program that fails.
+    perf() { echo "$1 -d rxe0 -x 1 -s 4096 -n 5 -F $2"; }
+    there='--mmap=/dev/gdr-gpu0 $GDR_PEER_h1_NIC_0'
+    compare() { emulate "$1" "$two" --compare --path gdr --size 20KiB --operation "$2" --on h0 "sleep 4; $3" --on h1 "$4"; }
+    compare 0 write "gdr --version; $(perf ib_write_bw "$there")" "$(perf ib_write_bw --mmap=/dev/gdr-gpu0)"
+    said '^All bytes are equal.$'
+    said '^  nic-write h1/nic0 > h1/gpu0 *20480 *20480 *yes  module, fabric$'
+    compare 0 send "$(perf ib_send_bw "$there")" "$(perf ib_send_bw --mmap=/dev/gdr-gpu0)"
+    said '^All bytes are equal.$'
+    compare 1 write "$(perf ib_write_bw '$GDR_PEER_h1_NIC_0'); dd if=/dev/gdr-gpu0 of=/dev/null bs=4096 count=1" \
+      "$(perf ib_write_bw --mmap=/dev/gdr-gpu0)"
+    for line in 'nic-read h0/gpu0 > h0/nic0' 'copy-engine h0/gpu0 > h0/memory' 'nic-read h0/memory > h0/nic0' 'all h0/memory'; do
+      said "^  gdr: $line\$"
+    done
+    ! grep -q '^  gdr: .*h1/' "$work/out" || fail "the receiver did nothing wrong: $(cat "$work/out")"
+    compare 1 write 'exit 3' true
+    said 'a program failed (exit code 3)'
+    ;;
   compare_*)
     emulate 0 "$source/topologies/clusters/${case#compare_}.json" --compare --size 1MiB
     for path in tcp staged gdr; do said "^$path, by h0/nic"; done

@@ -178,7 +178,8 @@ TEST(Fallback, AskedForByNameItIsAnError) {
     Pair pair(options);
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("path gdr was asked for: fake0 does not register with " + nic_name("a0") + ": dma-"))
+    EXPECT_TRUE(std::string(error.what()).starts_with("registration_refused: path gdr was asked for: fake0 does not register with " +
+                                                      nic_name("a0") + ": dma-"))
         << error.what();
   }
 }

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "agreement/agreement.hpp"
-#include "agreement/guest_report.hpp"
 #include "agreement/stream_reader.hpp"
 #include "agreement/wire_observer.hpp"
 #include "cli/agreement_output.hpp"
@@ -38,19 +37,19 @@ struct Lab {
     SideObservation& to = seen.to;
     from.sent.sent = to.delivered.sent = from.module.host_read = to.module.host_written = control;
     if (path != PathKind::gdr) {
-      from.process.copy_engine_out = from.module.copied_out = size;
-      to.process.copy_engine_in = to.module.copied_in = size;
+      from.process->copy_engine_out = from.module.copied_out = size;
+      to.process->copy_engine_in = to.module.copied_in = size;
     }
     if (path == PathKind::staged) {
-      from.process.bounce_out = to.process.bounce_in = size;
+      from.process->bounce_out = to.process->bounce_in = size;
       from.module.host_read = from.module.host_read + size;
       to.module.host_written = to.module.host_written + size;
     }
     if (path == PathKind::gdr) from.module.nic_read = to.module.nic_written = size;
     const bool fetched = path == PathKind::gdr && operation != Operation::write;
-    if (path == PathKind::gdr) (fetched ? to : from).process.rdma = size;
+    if (path == PathKind::gdr) (fetched ? to : from).process->rdma = size;
     if (path == PathKind::tcp) {
-      from.process.socket_out = to.process.socket_in = from.sent.stream = to.delivered.stream = size;
+      from.process->socket_out = to.process->socket_in = from.sent.stream = to.delivered.stream = size;
       from.sent.stream_control = to.delivered.stream_control = Bytes{1000};
       from.tcp = size + Bytes{1000};
     } else if (fetched) {
@@ -81,6 +80,8 @@ struct Lab {
   Observation seen;
 };
 
+Bytes less_control(Bytes bytes) { return {bytes.count - std::min(bytes.count, control.count)}; }
+
 TEST(Agreement, WhatGoesAsPlannedIsEqual) {
   for (const PathKind path : {PathKind::gdr, PathKind::staged, PathKind::tcp})
     for (const Operation operation : {Operation::write, Operation::read, Operation::send}) {
@@ -88,6 +89,40 @@ TEST(Agreement, WhatGoesAsPlannedIsEqual) {
       EXPECT_EQ(lab.unequal(), "") << to_string(path) << " " << to_string(operation);
       EXPECT_EQ(lab.compared().stages.size(), lab.plan.stages.size());
     }
+}
+
+/// A program of somebody's own says nothing of itself; what it sends is data, what it says by TCP is not.
+TEST(Agreement, ProgramsOfSomebodysOwnAreSeenByTheOthers) {
+  for (const PathKind path : {PathKind::gdr, PathKind::staged}) {
+    Lab lab(path);
+    for (SideObservation* side : {&lab.seen.from, &lab.seen.to}) {
+      side->process.reset();
+      side->sent.stream = Bytes{1222};  // its own words
+      // By sends instead of writes, of the data alone.
+      side->module.host_read = less_control(side->module.host_read);
+      side->module.host_written = less_control(side->module.host_written);
+      for (WireBytes* bytes : {&side->sent, &side->delivered}) {
+        bytes->sent = bytes->written;
+        bytes->written = {};
+        *bytes = with_sends_as_data(*bytes);
+      }
+      side->announced = {};
+    }
+    EXPECT_EQ(lab.seen.from.sent.stream_control, Bytes{1222});
+    EXPECT_EQ(lab.unequal(), "") << to_string(path);
+    const auto observed = lab.seen;
+    lab.seen.from.module.copied_out.count += 4096;
+    EXPECT_NE(lab.unequal().find("copy-engine h0/gpu0"), std::string::npos) << "one copy more";
+    lab.seen = observed;
+    lab.seen.from.module.nic_read = {};
+    lab.seen.from.module.host_read = size;
+    if (path == PathKind::gdr) {
+      EXPECT_NE(lab.unequal().find("stage nic-read h0/gpu0 > h0/nic0"), std::string::npos) << "out of host memory";
+    }
+    lab.seen = observed;
+    lab.seen.from.sent.written = lab.seen.to.delivered.written = {};
+    EXPECT_NE(lab.unequal().find("stage wire"), std::string::npos) << "by another way";
+  }
 }
 
 TEST(Agreement, StagesAreThoseOfExplain) {
@@ -124,10 +159,10 @@ TEST(Agreement, AnExtraCopyIsNamed) {
   staged.seen.from.module.copied_out = size * 2;
   EXPECT_EQ(staged.unequal(), "stage copy-engine h0/gpu0 > h0/numa3; memory all h0/memory > ; ");
   Lab gdr(PathKind::gdr);
-  gdr.seen.from.process.copy_engine_out = gdr.seen.from.module.copied_out = size;
+  gdr.seen.from.process->copy_engine_out = gdr.seen.from.module.copied_out = size;
   EXPECT_EQ(gdr.unequal(), "memory all h0/memory > ; beside copy-engine h0/gpu0 > h0/memory; ");
   Lab within(PathKind::gdr);
-  within.seen.to.process.copy_engine_within = Bytes{1};
+  within.seen.to.process->copy_engine_within = Bytes{1};
   EXPECT_EQ(within.unequal(), "beside copy-engine h1/gpu0 > h1/gpu0; ");
 }
 
@@ -289,56 +324,11 @@ TEST(AgreementWire, PayloadByOpcodeAndStream) {
   EXPECT_EQ(sent + WireBytes{}, sent);
 }
 
-// The guests' output.
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
-}
-
-std::string counts(unsigned gpu, std::uint64_t from) {
-  std::string text;
-  for (const char* name : {"regions", "cpu_read", "cpu_written", "nic_read", "nic_written", "host_read", "host_written"})
-    text += fmt::format("/sys/class/misc/gdr-gpu{}/counts:{} {}\n", gpu, name, from++);
-  return text;
-}
-
-const std::string transfer_output =
-    "gdr-transfer\n{\"path\": \"staged\", \"moved_bytes\": {\"copy_engine_out\": 1, \"copy_engine_in\": 2, \"copy_engine_within\": 3,\n"
-    "\"cpu\": 4, \"rdma\": 5, \"bounce_out\": 6, \"bounce_in\": 7, \"socket_out\": 8, \"socket_in\": 9}}\n";
-
-TEST(AgreementGuest, ReportIsReadAsDifferences) {
-  const std::string text = "noise\ngdr-counts before\n" + counts(0, 10) + counts(1, 10) + transfer_output + "gdr-counts after\n" +
-                           counts(0, 110) + counts(1, 11);
-  const GuestReport report = read_report(lines_of(text), 0);
-  EXPECT_EQ(report.path, "staged");
-  const Bytes hundred{100};
-  EXPECT_EQ(report.module, (ModuleBytes{hundred, hundred, hundred, hundred, hundred, hundred, Bytes{4}}));
-  EXPECT_EQ(report.process, (ProcessBytes{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}));
-}
-
-TEST(AgreementGuest, WhatIsMissingIsSaid) {
-  using fabric::test::error_of;
-  const auto error = [](const std::string& text) { return error_of([&] { (void)read_report(lines_of(text), 2); }); };
-  EXPECT_EQ(error("gdr-counts before\n" + counts(2, 1)), "the guest's output ends early");
-  EXPECT_EQ(error("gdr-counts before\n" + counts(0, 1) + transfer_output + "gdr-counts after\n" + counts(0, 1)),
-            "no counts of gpu2 in the guest's output");
-  EXPECT_EQ(error("gdr-counts before\n/sys/class/misc/gdr-gpu2/counts:regions 1\n" + transfer_output +
-                  "gdr-counts after\n" + counts(2, 1)),
-            "no count cpu_read of gpu2 in the guest's output");
-  EXPECT_EQ(error("gdr-counts before\n" + counts(2, 1) + "gdr-transfer\n{\"moved_bytes\": {}}\ngdr-counts after\n" + counts(2, 1)),
-            "no \"moved_bytes\" with \"copy_engine_out\" in what gdr transfer printed");
-}
-
-TEST(AgreementGuest, ClientAndServerRunTheSameTool) {
-  GuestRun run{"/usr/bin/gdr", 3, 2, "gdr", "read", Bytes{4096}, "--chunk 16KiB", "10.2.0.2"};
-  EXPECT_NE(guest_command(run).find("/usr/bin/gdr transfer --memory bar:3 --device rxe2 --path gdr --format json"), std::string::npos);
-  EXPECT_NE(guest_command(run).find(" --operation read --size 4096B --iterations 1 --depth 1 --connect-limit 10min --chunk 16KiB 10.2.0.2 || exit"),
-            std::string::npos);
-  run.server = "";
-  EXPECT_EQ(guest_command(run).find("--operation"), std::string::npos);
 }
 
 // What is printed.
