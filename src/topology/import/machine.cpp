@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 
@@ -30,19 +31,6 @@ bool is_archive(std::string_view text) {
   return text.size() > 262 && text.substr(257, 5) == "ustar";
 }
 
-/// What people give by mistake, by words that only it has.
-std::string mistaken_for(std::string_view text) {
-  for (const auto& [words, what] :
-       {std::pair<std::string_view, std::string_view>{"Bandwidth Matrix (GB/s)", "bandwidths that were measured"},
-        {"BW average[", "bandwidths that ib_write_bw or the like measured"},
-        {"algbw", "bandwidths that nccl-tests measured"},
-        {"Throughput: ", "throughput that gdsio measured"}})
-    if (text.find(words) != std::string_view::npos) return std::string(what) + ", which gdr verify reads";
-  for (const std::string_view words : {"NCCL INFO", "NCCL WARN"})
-    if (text.find(words) != std::string_view::npos) return "a log of NCCL, which gdr nccl --log reads";
-  return {};
-}
-
 observed::Machine read_text(const NamedText& input) {
   observed::TopoMatrixReader matrix;
   observed::LspciReader lspci;
@@ -55,12 +43,12 @@ observed::Machine read_text(const NamedText& input) {
   observed::merge(machine, matrix.take());
   observed::merge(machine, facts.take());
   if (machine.formats.empty()) {
-    const std::string mistake = mistaken_for(input.text);
-    throw InputError(mistake.empty()
+    const auto others = for_other_commands(input.text);
+    throw InputError(others.empty()
                          ? fmt::format("{}: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m "
                                        "print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys",
                                        input.name)
-                         : fmt::format("{}: {}", input.name, mistake));
+                         : fmt::format("{}: {}, which {} FILE reads", input.name, others.front().what, others.front().command));
   }
   return machine;
 }
@@ -111,6 +99,32 @@ Topology topology_of(const observed::Machine& machine, const std::string& name, 
 }
 
 }  // namespace
+
+std::vector<ForAnotherCommand> for_other_commands(std::string_view text) {
+  struct Mark {
+    std::string_view words;
+    std::string_view what;
+    std::string_view command;
+  };
+  static constexpr std::string_view verify = "gdr verify MACHINE --measured";
+  static constexpr std::string_view log = "gdr nccl --log";
+  static constexpr std::array<Mark, 10> marks{{{"BW average[", "bandwidths that ib_write_bw or the like measured", verify},
+                                               {"t_typical[usec]", "latencies that ib_write_lat or the like measured", verify},
+                                               {"algbw", "bandwidths that nccl-tests measured", verify},
+                                               {"# OSU ", "figures that OSU's tests measured", verify},
+                                               {"XferType:", "throughput that gdsio measured", verify},
+                                               {"Bandwidth Matrix (GB/s)", "bandwidths that p2pBandwidthLatencyTest measured", verify},
+                                               {"GPU(row)", "bandwidths that nvbandwidth measured", verify},
+                                               {"NCCL INFO", "a log of NCCL", log},
+                                               {"NCCL WARN", "a log of NCCL", log},
+                                               {"GPU Direct RDMA ", "lines of a log of NCCL", log}}};
+  std::vector<ForAnotherCommand> found;
+  for (const Mark& mark : marks) {
+    const bool known = std::any_of(found.begin(), found.end(), [&](const ForAnotherCommand& other) { return other.command == mark.command; });
+    if (!known && text.find(mark.words) != std::string_view::npos) found.push_back({std::string(mark.what), std::string(mark.command)});
+  }
+  return found;
+}
 
 InputKind recognise(const NamedText& input) {
   const std::string_view text = input.text;
