@@ -66,6 +66,9 @@ printf 'GPU Direct RDMA Disabled for GPU c1000 / HCA 0 (distance 7 > 4)\n' | "$g
 code=0
 printf '[1] nvidia_peermem: Unknown symbol ib_register_peer_memory_client\n' | "$gdr" doctor - >"$work/out" || code=$?
 [ $code -eq 1 ] && grep -q 'error: peermem-symbol-mismatch' "$work/out" || fail "doctor -: exit code $code"
+printf 'h:1:2 [0] NCCL INFO Channel 00/0 via NET/IB/0\n' >"$work/nccl.txt"
+"$gdr" doctor "$work/nccl.txt" | tr -s ' \n' ' ' | grep -qF "nccl.txt: a log of NCCL. gdr nccl --log $work/nccl.txt reads it" || fail "doctor of a log of NCCL: $("$gdr" doctor "$work/nccl.txt")"
+"$gdr" doctor "$work/nccl.txt" --format json | grep -qF '"command": "gdr nccl --log' || fail "doctor of a log of NCCL as JSON"
 code=0
 echo 'nothing of interest' | "$gdr" doctor - >/dev/null || code=$?
 [ $code -eq 0 ] || fail "doctor of nothing: exit code $code"
@@ -74,6 +77,14 @@ refused 'gdr: nccl: a topology is missing, or --log FILE' nccl
 printf 'RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 1048576 5000 197 197 0.02\n' >"$work/figure"
 "$gdr" verify "$source/topologies/servers/dgx-a100.json" --measured "$work/figure" | grep -q 'proves nothing' || fail "verify of host memory"
 "$gdr" compare "$source/topologies/servers/dgx-a100.json" --format html | grep -q '<th>dgx-a100</th>' || fail "compare --format html"
+# Guests that are up: a name is taken by a lock on its file, and `up` writes what it is into that.
+mkdir -m 0700 "$work/run" "$work/run/gdr"
+echo '4711 2 two-small /tmp/a b.json' >"$work/run/gdr/long-name.lock"
+XDG_RUNTIME_DIR=$work/run flock "$work/run/gdr/long-name.lock" "$gdr" emulate list >"$work/out" || fail "emulate list"
+[ "$(tr -s ' ' <"$work/out")" = $'NAME PROCESS HOSTS TOPOLOGY FILE\nlong-name 4711 2 two-small /tmp/a b.json' ] || fail "emulate list printed: $(cat "$work/out")"
+[ "$(sed -n 's/TOPOLOGY.*//p' "$work/out" | wc -c)" -eq "$(sed -n 's/two-small.*//p' "$work/out" | wc -c)" ] || fail "emulate list: columns are not below their heads"
+XDG_RUNTIME_DIR=$work/run "$gdr" emulate list >"$work/out" 2>"$work/err"
+[ ! -s "$work/out" ] && [ "$(cat "$work/err")" = 'gdr: no guests are up' ] || fail "emulate list of none: $(cat "$work/out" "$work/err")"
 mkdir -p "$work/machine/sys/bus/pci/devices"
 "$gdr" capture --root "$work/machine" -o "$work/capture.json" 2>/dev/null && grep -q '"captured"' "$work/capture.json" || fail "capture of a folder"
 
@@ -105,6 +116,16 @@ published=$source/models/published/turin-direct.json
 grep -q '^turin-samenuma-bidir' "$work/out" || fail "validate does not show a case"
 wide=$("$gdr" validate "$published" | awk 'length > 80')
 [ -z "$wide" ] || fail "validate prints lines wider than 80 columns: $wide"
+# Names of 37 letters leave no room for their figures.
+"$gdr" validate "$source/models/published/pcie-bench-ivy-bridge.json" "$source/models/published/pcie-bench-broadwell.json" --no-ranges >"$work/out"
+wide=$(awk 'length > 80' "$work/out")
+[ -z "$wide" ] || fail "validate prints lines wider than 80 columns: $wide"
+grep -A 1 '^pciebench-bdw-iommu4k-win256K-rd-256B$' "$work/out" | tail -n 1 | grep -qE '^ {30,}[0-9.]+ +[0-9.]+ +GB/s' || fail "validate: a long name without its figures"
+# Progress is for terminals.
+"$gdr" validate "$published" --no-ranges 2>"$work/err" >/dev/null
+[ ! -s "$work/err" ] || fail "validate writes progress into a file: $(cat "$work/err")"
+script -qec "'$gdr' validate '$published' --no-ranges >/dev/null" "$work/typescript" >/dev/null </dev/null
+grep -q 'running published cases: 0 of 5' "$work/typescript" || fail "validate says nothing on a terminal: $(cat "$work/typescript")"
 "$gdr" validate "$published" --no-ranges --format json | grep -q '"percentile90"' || fail "validate --format json"
 sed 's/"measured": "[0-9.]*GB/"measured": "1GB/' "$published" >"$work/wrong.json"
 code=0
