@@ -14,6 +14,7 @@
 #include "topology/import/captured_files.hpp"
 #include "topology/import/host_facts.hpp"
 #include "topology/import/hwloc.hpp"
+#include "topology/import/join.hpp"
 #include "topology/import/lspci.hpp"
 #include "topology/import/nccl_identify.hpp"
 #include "topology/import/observed_host.hpp"
@@ -21,6 +22,7 @@
 #include "topology/import/sysfs.hpp"
 #include "topology/import/text.hpp"
 #include "topology/import/topo_matrix.hpp"
+#include "topology/topology_json.hpp"
 
 namespace gdr {
 namespace {
@@ -70,7 +72,7 @@ observed::Machine read_one(const NamedText& input) {
     case InputKind::topology:
       break;
   }
-  throw InputError(fmt::format("{}: a topology of gdr already; nothing to import", input.name));
+  throw InputError(fmt::format("{}: a topology of gdr already; nothing to import. Topologies are joined by importing two or more of them and nothing else", input.name));
 }
 
 std::string topology_name(const std::string& path) {
@@ -96,6 +98,29 @@ Topology topology_of(const observed::Machine& machine, const std::string& name, 
   throw InputError(fmt::format("{}: {} PCI functions, {}", name, machine.functions.size(),
                                names ? "and no GPU, NIC or drive among them"
                                      : "without their names, so it is not known what they are; give lspci -tv, or lspci -nn with it"));
+}
+
+Topology join_files(const std::vector<NamedText>& inputs) {
+  std::vector<Topology> topologies;
+  std::vector<std::string> files;
+  for (const NamedText& input : inputs) {
+    topologies.push_back(read_topology(json::parse(input.text, input.name), input.name, std::filesystem::path(input.name).parent_path().string()));
+    files.push_back(input.name);
+  }
+  Topology joined = join(topologies, files);
+  joined.name = topology_name(inputs.front().name);
+  return joined;
+}
+
+/// Who gives two tables may mean two hosts, as with two files of NCCL.
+void note_tables(const std::vector<NamedText>& inputs, observed::Machine& machine) {
+  const auto has_table = [](const NamedText& input) {
+    return recognise(input) == InputKind::text && read_text(input).matrix.has_value();
+  };
+  const auto count = std::count_if(inputs.begin(), inputs.end(), has_table);
+  if (count > 1)
+    machine.remarks.push_back({"tables-are-one-machine", Severity::note, "host", fmt::format("{} inputs hold a table of nvidia-smi topo -m, and all inputs are taken for one machine.", count),
+                               "If they are of several hosts, import each by itself, then join the files: gdr import A.json B.json."});
 }
 
 }  // namespace
@@ -157,13 +182,15 @@ observed::Machine read_machine(const std::vector<NamedText>& inputs) {
       throw InputError(what.starts_with(input.name) ? what : input.name + ": " + what);
     }
   }
+  note_tables(inputs, machine);
   return machine;
 }
 
 Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models) {
   if (inputs.empty()) throw InputError("import: at least one file is needed");
-  const auto is_nccl = [](const NamedText& input) { return recognise(input) == InputKind::nccl_xml; };
-  if (std::all_of(inputs.begin(), inputs.end(), is_nccl)) return import_nccl_xml(inputs, models);
+  const auto all_are = [&](InputKind kind) { return std::all_of(inputs.begin(), inputs.end(), [&](const NamedText& input) { return recognise(input) == kind; }); };
+  if (inputs.size() > 1 && all_are(InputKind::topology)) return join_files(inputs);
+  if (all_are(InputKind::nccl_xml)) return import_nccl_xml(inputs, models);
   return topology_of(read_machine(inputs), inputs.front().name, models);
 }
 

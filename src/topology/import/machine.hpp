@@ -27,7 +27,7 @@ enum class InputKind {
 /// Throws InputError for XML of another kind, for JSON of another kind and for an empty text, saying what it is.
 InputKind recognise(const NamedText& input);
 
-/// Listings of one machine as one host, or NCCL's files as one host each. Kinds are recognised by content. Several listings are
+/// Listings of one machine as one host, or NCCL's files as one host each, or topologies of this project joined (join.hpp). Kinds are recognised by content. Several listings are
 /// merged; where they contradict each other a remark says so. `models` gives devices their models by PCI ids (nullptr: none).
 /// Throws InputError naming the input: nothing in it that tells of a machine, or kinds that do not go together.
 Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models = nullptr);
