@@ -81,10 +81,10 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
 }
 
 double predict_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topology& topology, const Graph& graph,
-                    std::string* bottleneck) {
+                    std::string* bottleneck, bool near) {
   const Parts parts(graph, models);
   const std::vector<Transfer> transfers = transfers_of(topology, published);
-  const Options options{published.depth, published.queue_pairs, published.bidirectional, published.completion_every};
+  const Options options{published.depth, published.queue_pairs, published.bidirectional, published.completion_every, near};
   if (published.metric == Metric::latency || published.metric == Metric::completion || published.metric == Metric::round_trip) {
     const MessageTimes times = predict_message(simulator, parts, transfers.front());
     if (published.metric == Metric::completion) return times.completion.us();
@@ -114,7 +114,7 @@ CaseResult run_case(Simulator& simulator, const ModelLibrary& models, const Publ
   result.predicted = predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
   if (!ranges) return result;
   const Range range = range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
-                        return std::vector<double>{predict_case(simulator, other, published, read.topology, read.graph)};
+                        return std::vector<double>{predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
                       }).front();
   result.low = range.low;
   result.high = range.high;

@@ -108,6 +108,21 @@ std::string path_heading(const Graph& graph, PathKind path, const Results& resul
   return text;
 }
 
+/// Where the queue depth is the limit, messages wait for each other: for which step most.
+std::string waits_text(const std::vector<sim::Prediction>& predictions, std::size_t begin, std::size_t end) {
+  std::vector<std::pair<std::string, std::string>> steps;  // sizes, step
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto& step = predictions[i].longest_step;
+    if (!step) continue;
+    const std::string size = fmt::format("{} {} us", to_string(predictions[i].transfer.size), short_number(step->time.us()));
+    if (!steps.empty() && steps.back().second == step->name) steps.back().first += ", " + size;
+    else steps.emplace_back(size, step->name);
+  }
+  std::string text;
+  for (const auto& [sizes, step] : steps) text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", step, sizes);
+  return text.empty() ? text : "  " + wrapped("At this queue depth the longest step is: " + text, 4, 76) + "\n";
+}
+
 constexpr const char* legend =
     "\nlatency: one message alone, from its post to its last byte in the target memory;\n"
     "done: until the sender has its completion. GB/s: 10^9 payload bytes per second,\n"
@@ -132,6 +147,7 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
     text += fmt::format("  bytes per payload byte: host memory {:g}, DRAM {:g}, PCIe {:.2f}\n", last.host_memory_bytes_per_byte,
                         last.dram_bytes_per_byte, last.pcie_bytes_per_byte);
     text += table(rows);
+    text += waits_text(results.predictions, i, end);
     i = end;
   }
   if (!results.ranges.empty()) text += ranges_to_text(results.predictions, results.ranges);
