@@ -146,6 +146,10 @@ wide=$(awk 'length > 80' "$work/out")
 [ -z "$wide" ] || fail "explain prints lines wider than 80 columns: $wide"
 wide=$("$gdr" predict "$two" --from h0/gpu0 --to h1/gpu0 --path staged --size 1MiB --range | awk 'length > 80')
 [ -z "$wide" ] || fail "predict --range prints lines wider than 80 columns: $wide"
+"$gdr" predict "$source/topologies/servers/dgx-a100.json" --from gpu0 --to nvme0 --path staged --depth 1 --size 4KiB,1MiB >"$work/out"
+[ "$(grep -c 'queue depth 1$' "$work/out")" -eq 2 ] || fail "one request at a time: $(cat "$work/out")"
+tr -s ' \n' ' ' <"$work/out" | grep -qE 'the longest step is: command to h0/nvme0 \(us: 4KiB [0-9.]+\); h0/nvme0 reads h0/numa3 \(us: 1MiB [0-9.]+\)' || fail "the longest step: $(cat "$work/out")"
+"$gdr" predict "$source/topologies/servers/dgx-a100.json" --from gpu0 --to nvme0 --path staged --size 1MiB | grep -q 'longest step' && fail "a longest step where the queue is no limit"
 refused "gdr: 16GiB make 12582913 pieces, too many for a time line; take a smaller --size" explain "$two" --from h0/gpu0 --to h1/gpu0 --path gdr --size 16GiB --html "$work/x"
 
 if command -v dot >/dev/null; then

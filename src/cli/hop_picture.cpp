@@ -29,13 +29,14 @@ bool joined(const Box& a, const Box& b) {
   return leads_to(a, b) || leads_to(b, a);
 }
 
-/// The height of a line that goes around what stands between its ends: below all for the network, above for sockets and far memory.
+/// The height of a line that goes around what stands between its ends: below all for the network, above for sockets and far memory, below for
+/// what is no line of the tree (NVLink).
 std::optional<double> detour(const Box& a, const Box& b) {
   if (a.kind == "fabric") return a.y;
   if (b.kind == "fabric") return b.y;
   const bool row_of_sockets = a.y == b.y && (a.kind == "cpu" || a.kind == "memory") && (b.kind == "cpu" || b.kind == "memory");
-  if (!row_of_sockets || std::abs(a.x - b.x) <= memory_column) return std::nullopt;
-  return a.y - box_height;
+  if (row_of_sockets && std::abs(a.x - b.x) > memory_column) return a.y - box_height;
+  return joined(a, b) ? std::nullopt : std::optional(std::max(a.y, b.y) + box_height);
 }
 
 /// From border to border. `shift` moves it aside; opposite directions have opposite ones.
@@ -70,7 +71,10 @@ Label label_of(const Box& a, const Box& b, const std::vector<Point>& points) {
     const bool right = nic.x < fabric.x;
     return {{nic.x + (right ? gap : -gap), nic.y + box_height / 2 + (first ? 14 : 27)}, right ? "start" : "end"};
   }
-  if (points.size() > 2) return {{(points[1].x + points[2].x) / 2, points[1].y + (first ? -5 : -17)}, "middle"};
+  if (points.size() > 2) {
+    const bool below = points[1].y > points[0].y;
+    return {{(points[1].x + points[2].x) / 2, points[1].y + (below ? (first ? 13 : 33) : (first ? -5 : -17))}, "middle"};
+  }
   if (a.y == b.y) return {{(a.x + b.x) / 2, a.y + (a.x < b.x ? aside + 13 : -aside - 5)}, "middle"};
   const bool up = a.y > b.y;
   const Box& lower = up ? a : b;

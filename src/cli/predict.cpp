@@ -114,12 +114,12 @@ std::string waits_text(const std::vector<sim::Prediction>& predictions, std::siz
   for (std::size_t i = begin; i < end; ++i) {
     const auto& step = predictions[i].longest_step;
     if (!step) continue;
-    const std::string size = fmt::format("{} {} us", to_string(predictions[i].transfer.size), short_number(step->time.us()));
+    const std::string size = fmt::format("{} {}", to_string(predictions[i].transfer.size), short_number(step->time.us()));
     if (!steps.empty() && steps.back().second == step->name) steps.back().first += ", " + size;
     else steps.emplace_back(size, step->name);
   }
   std::string text;
-  for (const auto& [sizes, step] : steps) text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", step, sizes);
+  for (const auto& [sizes, step] : steps) text += fmt::format("{}{} (us: {})", text.empty() ? "" : "; ", step, sizes);
   return text.empty() ? text : "  " + wrapped("At this queue depth the longest step is: " + text, 4, 76) + "\n";
 }
 
