@@ -38,9 +38,14 @@ std::string_view to_string(Cause cause) {
   return "?";
 }
 
+const std::string& Status::text() const {
+  static const std::string none;
+  return ok() ? none : failure_->text;
+}
+
 std::string Status::to_string() const {
-  const std::string name(gdr::to_string(cause_));
-  return ok() ? name : name + ": " + text_;
+  const std::string name(gdr::to_string(cause()));
+  return ok() ? name : name + ": " + text();
 }
 
 }  // namespace gdr

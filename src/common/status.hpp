@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,22 +31,26 @@ enum class Cause {
 
 std::string_view to_string(Cause cause);
 
-/// The outcome of an operation: ok, or a cause with one sentence that names the place.
+/// The outcome of an operation: ok, or a cause with one sentence that names the place. One that is ok costs a pointer to hand on.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Cause cause, std::string text) : cause_(cause), text_(std::move(text)) {}
+  Status(Cause cause, std::string text)
+      : failure_(cause == Cause::ok ? nullptr : std::make_shared<const Failure>(Failure{cause, std::move(text)})) {}
 
-  [[nodiscard]] bool ok() const { return cause_ == Cause::ok; }
-  [[nodiscard]] Cause cause() const { return cause_; }
-  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] bool ok() const { return failure_ == nullptr; }
+  [[nodiscard]] Cause cause() const { return ok() ? Cause::ok : failure_->cause; }
+  [[nodiscard]] const std::string& text() const;  ///< "" when ok
   /// "timed_out: write of 64KiB: ...", or "ok".
   [[nodiscard]] std::string to_string() const;
-  bool operator==(const Status&) const = default;
+  bool operator==(const Status& other) const { return cause() == other.cause() && text() == other.text(); }
 
  private:
-  Cause cause_ = Cause::ok;
-  std::string text_;
+  struct Failure {
+    Cause cause;
+    std::string text;
+  };
+  std::shared_ptr<const Failure> failure_;
 };
 
 /// A value, or the status that says why there is none.

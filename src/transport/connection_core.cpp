@@ -28,7 +28,7 @@ bool has_gid(const Nic& nic) {
 
 }  // namespace
 
-bool ConnectionCore::progress() {
+bool ConnectionCore::progress(bool thorough) {
   if (state == State::failed) {
     // Nobody is inside of them now.
     lanes_.clear();
@@ -44,15 +44,14 @@ bool ConnectionCore::progress() {
     }
     any = true;
   }
-  // A system call, and the time another one where the kernel's clock is slow. With queue pairs, which bring what is urgent, not in every
-  // round.
-  const bool thorough = state != State::open || lanes_.empty() || rounds_++ % 16 == 0 || !control_->drained();
+  // A system call, and the time another one where the kernel's clock is slow. Queue pairs bring what is urgent.
+  thorough = thorough || state != State::open || lanes_.empty() || !control_->drained();
   if (thorough) any = control_->poll(*this) || any;
   for (std::size_t i = 0; i < lanes_.size() && state != State::failed; ++i) any = lanes_[i]->poll(*this) || any;
   if (state == State::failed) return true;
-  any = finish_copies() || any;
-  if (state == State::open) any = issue_all() || any;
-  if (state != State::failed) any = send_control() || any;
+  if (!copies_out_.empty() || !copies_in_.empty()) any = finish_copies() || any;
+  if (!to_issue_.empty() && state == State::open) any = issue_all() || any;
+  if (!controls_.empty() && state != State::failed) any = send_control() || any;
   if (state != State::failed && thorough) check_deadlines();
   return any;
 }
@@ -60,13 +59,13 @@ bool ConnectionCore::progress() {
 /// A control frame goes to the lane of its operation, or to the stream; those for one lane stay in order.
 bool ConnectionCore::send_control() {
   bool any = false;
-  std::set<std::size_t> blocked;
+  std::vector<std::size_t> blocked;
   for (auto control = controls_.begin(); control != controls_.end();) {
-    const bool stopped = blocked.contains(control->lane);
+    const bool stopped = std::find(blocked.begin(), blocked.end(), control->lane) != blocked.end();
     Lane& lane = lane_at(control->lane);
     const auto room = stopped ? std::nullopt : lane.acquire(true);
     if (!room) {
-      blocked.insert(control->lane);
+      if (!stopped) blocked.push_back(control->lane);
       ++control;
       continue;
     }
@@ -115,30 +114,30 @@ std::string ConnectionCore::words(const Operation& operation) const {
   return "?";
 }
 
-Result<OperationId> ConnectionCore::begin(Operation operation) {
+Result<OperationId> ConnectionCore::begin(Operation&& operation) {
   if (state == State::setting_up) return Status(Cause::invalid, "the connection is not set up yet");
   if (state == State::failed) return status;
-  if (operations_.size() >= engine_.options.operations)
-    return Status(Cause::queue_full, fmt::format("{} operations are not finished yet", operations_.size()));
-  if (operation.kind != OperationKind::atomic) {
+  if (operations.under_way() >= engine_.options.operations)
+    return Status(Cause::queue_full, fmt::format("{} operations are not finished yet", operations.under_way()));
+  if (path.path == Path::gdr) operation.registered = engine_.registrations->find(operation.local, operation.size);
+  if (operation.kind == OperationKind::atomic) {
+    if (operation.remote % 8 != 0) return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
+  } else if (operation.registered == nullptr) {
     const auto info = engine_.memory->query(operation.local);
     const bool inside = info && operation.size.count <= info->size.count - (operation.local.address - info->base.address);
     if (!inside && (operation.size.count > 0 || !info))
       return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(),
                                                 to_string(operation.size), operation.local.address));
-  } else if (operation.remote % 8 != 0) {
-    return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
   }
   if (Status way = choose_way(operation); !way.ok()) return way;
   const bool leaves = operation.kind == OperationKind::write || operation.kind == OperationKind::send;
   if (engine_.options.extra_copy && leaves)
     if (Status copied = copy_once_more(operation); !copied.ok()) return copied;
   operation.deadline = engine_.verbs->now() + engine_.options.limit;
-  const std::uint64_t number = ++last_operation_;
   const bool receive = operation.kind == OperationKind::receive;
   if (receive) operation.phase = Phase::waiting;
+  const std::uint64_t number = operations.add(std::move(operation));
   (receive ? receives_ : to_issue_).push_back(number);
-  operations_.emplace(number, std::move(operation));
   if (receive) match_messages();
   if (state == State::open) issue_all();
   if (state == State::open) send_control();
@@ -146,18 +145,17 @@ Result<OperationId> ConnectionCore::begin(Operation operation) {
 }
 
 void ConnectionCore::finish(std::uint64_t number, const Status& outcome, std::uint64_t old_value) {
-  const auto found = operations_.find(number);
-  if (found == operations_.end()) return;
-  const Operation& operation = found->second;
-  if (operation.kind == OperationKind::serve_read) {
-    if (!outcome.ok()) reply_done(operation.peer_operation, outcome);
+  const Operation* operation = operations.find(number);
+  if (operation == nullptr) return;
+  if (operation->phase == Phase::issuing) std::erase(to_issue_, number);
+  if (operation->phase == Phase::waiting) std::erase(receives_, number);
+  if (operation->kind == OperationKind::serve_read) {
+    if (!outcome.ok()) reply_done(operation->peer_operation, outcome);
+    operations.drop(number);
   } else {
-    finished[number] = {outcome, outcome.ok() ? operation.placed : Bytes{}, old_value};
-    if (outcome.ok() && operation.kind != OperationKind::receive) finished[number].size = operation.size;
+    const Bytes moved = operation->kind == OperationKind::receive ? operation->placed : operation->size;
+    operations.finish(number, {outcome, outcome.ok() ? moved : Bytes{}, old_value});
   }
-  std::erase(to_issue_, number);
-  std::erase(receives_, number);
-  operations_.erase(found);
 }
 
 /// Ends everything: the queue pairs are gone before anybody hears of it, so that no NIC touches memory afterwards.
@@ -186,7 +184,7 @@ void ConnectionCore::fail(const Status& why, bool tell_peer) {
     last_words_until_ = engine_.verbs->now() + (tell_peer ? patience * 10 : Duration{});
   }
   stream_.reset();
-  while (!operations_.empty()) finish(operations_.begin()->first, why);
+  while (const std::uint64_t number = operations.oldest()) finish(number, why);
   inbound_.clear();
   messages_.clear();
   shares_.clear();
@@ -202,9 +200,9 @@ void ConnectionCore::check_deadlines() {
   if (flushed_since_ && now > *flushed_since_ + patience)
     return fail({Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer_name_)}, true);
   // They were asked for one after another with the same limit: the first one's is over first.
-  while (!operations_.empty() && now > operations_.begin()->second.deadline) {
-    const std::uint64_t number = operations_.begin()->first;
-    const Operation& operation = operations_.begin()->second;
+  while (const std::uint64_t number = operations.oldest()) {
+    const Operation& operation = *operations.find(number);
+    if (now <= operation.deadline) break;
     const Status late(Cause::timed_out, fmt::format("{}: not done within {}", words(operation), to_string(engine_.options.limit)));
     // Nothing is under way for a receive that no message has met.
     if (operation.kind == OperationKind::receive && operation.phase == Phase::waiting) {
@@ -260,11 +258,11 @@ void ConnectionCore::memory_freed(const memory::PointerInfo& info) {
   const auto inside = [&](std::uint64_t address) { return address >= info.base.address && address - info.base.address < info.size.count; };
   bool used = false;
   std::string by;
-  for (const auto& [number, operation] : operations_) {
-    if (operation.kind == OperationKind::atomic || !inside(operation.local.address)) continue;
+  operations.each([&](const Operation& operation) {
+    if (operation.kind == OperationKind::atomic || !inside(operation.local.address)) return;
     used = true;
     by = words(operation);
-  }
+  });
   for (const auto& [number, inbound] : inbound_)
     if (inside(inbound.address)) used = true, by = "a write of the peer";
   if (used) return fail({Cause::memory_freed, fmt::format("memory at {:#x} was freed during {}", info.base.address, by)}, true);
@@ -281,20 +279,18 @@ Status ConnectionCore::share(std::uint64_t tag, memory::DevicePointer pointer, B
     return {Cause::invalid,
             fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(), to_string(size), pointer.address)};
   if (shares_.contains(tag)) return {Cause::invalid, fmt::format("a range with tag {} is shared already", tag)};
-  Share share{pointer, size, info->allocation, {}};
+  Share share{pointer, size, info->allocation, nullptr};
   std::vector<std::uint32_t> keys;
-  for (std::size_t i = 0; i < lanes_.size() && path.path == Path::gdr; ++i) {
-    auto registration = engine_.nics[lanes_[i]->nic()].registrations->get(pointer, size);
-    if (!registration.ok()) {
-      if (engine_.options.path) return registration.status();
-      engine_.log(fmt::format("GPU Direct RDMA Disabled for GPU {} / HCA {}: the shared range of {} is staged: {}", engine_.memory->name(),
-                              engine_.nics[lanes_[i]->nic()].name, to_string(size), registration.status().text()));
-      keys.clear();
-      share.registrations.clear();
-      break;
+  if (path.path == Path::gdr) {
+    const auto registered = engine_.registrations->get(pointer, size);
+    if (registered.ok()) {
+      share.registered = registered.value();
+      keys = remote_keys(*share.registered);
+    } else {
+      if (engine_.options.path) return registered.status();
+      engine_.log(fmt::format("GPU Direct RDMA Disabled for GPU {} / HCA {}: the shared range of {} is staged: {}", engine_.facts.memory,
+                              engine_.facts.nics, to_string(size), registered.status().text()));
     }
-    keys.push_back(registration.value()->region->remote_key());
-    share.registrations.push_back(registration.value());
   }
   Frame frame;
   frame.type = FrameType::share;

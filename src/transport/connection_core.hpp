@@ -4,12 +4,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "transport/engine.hpp"
-#include "transport/operation.hpp"
+#include "transport/operation_table.hpp"
 #include "transport/rc_lane.hpp"
 #include "transport/stream_lane.hpp"
 
@@ -21,31 +20,30 @@ class ConnectionCore final : public LaneListener {
   ConnectionCore(Engine& engine, std::unique_ptr<ByteStream> stream, bool initiator);
   ~ConnectionCore() override;
 
-  bool progress();
+  bool progress(bool thorough);
   void memory_freed(const memory::PointerInfo& info);
   void close_now();
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool gone() const { return state == State::failed && control_ == nullptr; }
-  [[nodiscard]] bool knows(std::uint64_t number) const { return operations_.contains(number); }
 
   enum class State { setting_up, open, failed };
   State state = State::setting_up;
   Status status;  ///< why it failed
   PathChoice path;
-  std::map<std::uint64_t, Finished> finished;
+  OperationTable operations;
   std::deque<Arrival> arrivals;
   [[nodiscard]] PathBytes bytes() const;
 
   struct Peer {
     RemoteRange range;
-    std::vector<std::uint32_t> keys;  // one a lane; none: RDMA cannot reach it
+    Keys keys;
   };
   std::map<std::uint64_t, Peer> shared_by_peer;
   Status share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size);
   Status unshare(std::uint64_t tag);
 
   /// Checks, numbers and queues it.
-  Result<OperationId> begin(Operation operation);
+  Result<OperationId> begin(Operation&& operation);
 
   void on_frame(Lane& lane, const Frame& frame, unsigned slot) override;
   void on_immediate(std::uint32_t immediate, Bytes size) override;
@@ -91,6 +89,7 @@ class ConnectionCore final : public LaneListener {
   bool issue_message(std::uint64_t number, Operation& operation);
   Status choose_way(Operation& operation);
   Status register_local(Operation& operation);
+  [[nodiscard]] std::vector<std::uint32_t> remote_keys(const RegisteredRange& range) const;
   Status copy_once_more(const Operation& operation);
   void moved(std::uint64_t number, Operation& operation);
   void confirm(std::uint64_t number, Operation& operation);
@@ -128,7 +127,6 @@ class ConnectionCore final : public LaneListener {
   std::unique_ptr<StreamLane> control_;
   memory::Stream out_;
   memory::Stream in_;
-  std::map<std::uint64_t, Operation> operations_;
   std::deque<std::uint64_t> to_issue_;
   std::deque<std::uint64_t> receives_;
   std::deque<Message> messages_;
@@ -138,12 +136,10 @@ class ConnectionCore final : public LaneListener {
   std::deque<CopyIn> copies_in_;
   std::deque<Control> controls_;
   std::map<std::uint64_t, Share> shares_;
-  std::uint64_t last_operation_ = 0;
   std::size_t next_lane_ = 0;
   std::optional<Duration> flushed_since_;
   Duration last_words_until_;
   bool fallback_logged_ = false;
-  unsigned rounds_ = 0;
   PathBytes bytes_;
 };
 

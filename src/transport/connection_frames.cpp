@@ -55,12 +55,12 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
     case FrameType::message:
       return take_message(frame, payload);
     case FrameType::clear: {
-      const auto found = operations_.find(frame.operation);
-      if (found == operations_.end() || found->second.kind != OperationKind::send || found->second.phase != Phase::confirming)
+      Operation* operation = operations.find(frame.operation);
+      if (operation == nullptr || operation->kind != OperationKind::send || operation->phase != Phase::confirming)
         return fail({Cause::protocol, "the peer said what it must not: room for a send that there is not"}, true);
-      found->second.peer_operation = frame.extra;
-      found->second.direct = false;
-      found->second.phase = Phase::issuing;
+      operation->peer_operation = frame.extra;
+      operation->direct = false;
+      operation->phase = Phase::issuing;
       to_issue_.push_back(frame.operation);
       return;
     }
@@ -88,10 +88,11 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
 }
 
 void ConnectionCore::take_share(const Frame& frame, std::span<const std::byte> payload) {
-  const auto keys = parse_keys(payload);
+  auto keys = parse_keys(payload);
   if (!keys.ok()) return fail(keys.status(), true);
   if (shared_by_peer.size() >= 65536) return fail({Cause::protocol, "the peer said what it must not: more than 65536 shared ranges"}, true);
-  shared_by_peer[frame.value] = {{frame.value, frame.address, Bytes{frame.total}}, keys.value()};
+  shared_by_peer[frame.value] = {{frame.value, frame.address, Bytes{frame.total}},
+                                 std::make_shared<const std::vector<std::uint32_t>>(std::move(keys.value()))};
 }
 
 /// Bytes for device memory. The buffer goes back when the copy engine has taken them.
@@ -111,12 +112,12 @@ void ConnectionCore::take_data(Lane& lane, const Frame& frame, unsigned slot) {
     }
     refused = inbound.refused;
   } else {
-    const auto found = operations_.find(frame.operation);
+    const Operation* operation = operations.find(frame.operation);
     const OperationKind kind = frame.type == FrameType::reply ? OperationKind::read : OperationKind::receive;
-    if (found == operations_.end()) return lane.release(slot);  // it ended early
-    if (found->second.kind != kind || found->second.size.count != frame.total || found->second.direct)
+    if (operation == nullptr) return lane.release(slot);  // it ended early
+    if (operation->kind != kind || operation->size.count != frame.total || operation->direct)
       return fail({Cause::protocol, "the peer said what it must not: bytes that nobody asked for"}, true);
-    base = found->second.local.address;
+    base = operation->local.address;
   }
   if (!lanes_.empty()) bytes_.bounce_in.count += frame.payload;
   if (refused.ok() && frame.payload > 0) {
@@ -143,10 +144,10 @@ void ConnectionCore::placed(const Frame& frame) {
     inbound_.erase(frame.operation);
     return;
   }
-  const auto found = operations_.find(frame.operation);
-  if (found == operations_.end()) return;
-  found->second.placed.count += frame.payload;
-  if (found->second.placed == found->second.size) moved(frame.operation, found->second);
+  Operation* operation = operations.find(frame.operation);
+  if (operation == nullptr) return;
+  operation->placed.count += frame.payload;
+  if (operation->placed == operation->size) moved(frame.operation, *operation);
 }
 
 void ConnectionCore::put_complete(std::uint64_t operation, Inbound& inbound) {
@@ -156,17 +157,15 @@ void ConnectionCore::put_complete(std::uint64_t operation, Inbound& inbound) {
 
 void ConnectionCore::serve_get(const Frame& frame) {
   if (share_of(frame.address, frame.total) == nullptr) return reply_done(frame.operation, not_shared(frame));
-  if (operations_.size() >= 2 * std::size_t{engine_.options.operations})
-    return reply_done(frame.operation, {Cause::queue_full, fmt::format("{} operations are not finished yet", operations_.size())});
+  if (operations.under_way() >= 2 * std::size_t{engine_.options.operations})
+    return reply_done(frame.operation, {Cause::queue_full, fmt::format("{} operations are not finished yet", operations.under_way())});
   Operation operation;
   operation.kind = OperationKind::serve_read;
   operation.local = {frame.address};
   operation.size = Bytes{frame.total};
   operation.peer_operation = frame.operation;
   operation.deadline = engine_.verbs->now() + engine_.options.limit;
-  const std::uint64_t number = ++last_operation_;
-  operations_.emplace(number, std::move(operation));
-  to_issue_.push_back(number);
+  to_issue_.push_back(operations.add(std::move(operation)));
 }
 
 /// Without RDMA to the memory, this side's engine is what makes it atomic.
@@ -212,16 +211,17 @@ void ConnectionCore::take_message(const Frame& frame, std::span<const std::byte>
   if (!keys.ok()) return fail(keys.status(), true);
   if (messages_.size() >= 65536)
     return fail({Cause::protocol, "the peer said what it must not: more than 65536 sends without a receive"}, true);
-  Message message{frame.operation, frame.address, Bytes{frame.total}, {}, std::move(keys.value())};
+  Message message{frame.operation, frame.address, Bytes{frame.total}, {},
+                  std::make_shared<const std::vector<std::uint32_t>>(std::move(keys.value()))};
   if ((frame.flags & flag_checked) != 0) message.crc = static_cast<std::uint32_t>(frame.value);
   messages_.push_back(std::move(message));
   match_messages();
 }
 
 void ConnectionCore::take_done(const Frame& frame, std::span<const std::byte> payload) {
-  const auto found = operations_.find(frame.operation);
-  if (found == operations_.end()) return;
-  Operation& operation = found->second;
+  Operation* found = operations.find(frame.operation);
+  if (found == nullptr) return;
+  Operation& operation = *found;
   if (frame.value != static_cast<std::uint64_t>(Cause::ok))
     return finish(frame.operation, {cause_of(frame.value), fmt::format("{}: {}: {}", words(operation), peer_name_, text_of(payload))});
   const bool staged_write = operation.kind == OperationKind::write && !operation.direct;

@@ -8,34 +8,35 @@
 namespace gdr::transport {
 
 Status ConnectionCore::register_local(Operation& operation) {
-  operation.registrations.clear();
-  for (const auto& lane : lanes_) {
-    auto registration = engine_.nics[lane->nic()].registrations->get(operation.local, operation.size);
-    if (!registration.ok()) return registration.status();
-    operation.registrations.push_back(registration.value());
-  }
+  if (operation.registered != nullptr) return {};
+  auto registered = engine_.registrations->get(operation.local, operation.size);
+  if (!registered.ok()) return registered.status();
+  operation.registered = std::move(registered.value());
   return {};
+}
+
+std::vector<std::uint32_t> ConnectionCore::remote_keys(const RegisteredRange& range) const {
+  std::vector<std::uint32_t> keys;
+  for (const auto& lane : lanes_) keys.push_back(range.keys[lane->nic()].remote);
+  return keys;
 }
 
 /// RDMA where both ends are registered. Otherwise bounce buffers: an error where gdr was asked for, else a line of the log.
 Status ConnectionCore::choose_way(Operation& operation) {
   if (path.path != Path::gdr || operation.kind == OperationKind::receive) return {};
   const bool one_sided = operation.kind != OperationKind::send;
-  std::string why;
   if (one_sided) {
     const auto peer = shared_by_peer.find(operation.tag);
     if (peer == shared_by_peer.end()) return {Cause::invalid, fmt::format("the peer shares no range with tag {}", operation.tag)};
     operation.keys = peer->second.keys;
-    if (operation.keys.size() != lanes_.size()) why = "the peer could not register its range";
   }
-  if (why.empty() && operation.kind != OperationKind::atomic) {
-    const Status local = register_local(operation);
-    if (local.cause() == Cause::invalid) return local;
-    if (!local.ok()) why = local.text();
-  }
-  operation.direct = why.empty();
+  const bool reachable = !one_sided || operation.keys->size() == lanes_.size();
+  const Status local = reachable && operation.kind != OperationKind::atomic ? register_local(operation) : Status();
+  if (local.cause() == Cause::invalid) return local;
+  operation.direct = reachable && local.ok();
   if (operation.direct) return {};
-  operation.registrations.clear();
+  const std::string why = reachable ? local.text() : "the peer could not register its range";
+  operation.registered.reset();
   if (engine_.options.path == Path::gdr)
     return {Cause::registration_refused, fmt::format("path gdr was asked for: {}: {}", words(operation), why)};
   if (!fallback_logged_)
@@ -49,15 +50,15 @@ bool ConnectionCore::issue_all() {
   bool any = false;
   while (!to_issue_.empty() && state == State::open) {
     const std::uint64_t number = to_issue_.front();
-    Operation& operation = operations_.at(number);
-    const Bytes before = operation.issued;
-    const bool whole = issue(number, operation);
+    Operation* operation = operations.find(number);
+    const Bytes before = operation->issued;
+    const bool whole = issue(number, *operation);
     if (state != State::open) return true;
-    const auto still = operations_.find(number);
-    any = any || whole || (still != operations_.end() && still->second.issued != before);
+    operation = operations.find(number);
+    any = any || whole || (operation != nullptr && operation->issued != before);
     if (!whole) break;  // the next one waits for its turn
-    std::erase(to_issue_, number);
-    if (still != operations_.end() && still->second.phase == Phase::moving && still->second.outstanding == 0) moved(number, still->second);
+    if (!to_issue_.empty() && to_issue_.front() == number) to_issue_.pop_front();  // unless its end did that
+    if (operation != nullptr && operation->phase == Phase::moving && operation->outstanding == 0) moved(number, *operation);
   }
   return any;
 }
@@ -122,8 +123,8 @@ bool ConnectionCore::issue_pieces(std::uint64_t number, Operation& operation) {
     operation.issued = operation.issued + size;
     ++operation.outstanding;
     bytes_.rdma = bytes_.rdma + size;
-    operation.lanes_used.insert(next_lane_);
-    next_lane_ = (next_lane_ + 1) % lanes_.size();
+    operation.lanes_used.set(next_lane_);
+    if (++next_lane_ == lanes_.size()) next_lane_ = 0;
   }
   operation.phase = Phase::moving;
   return true;
@@ -135,10 +136,10 @@ PostResult ConnectionCore::issue_piece(std::uint64_t number, Operation& operatio
   work.id = number;
   work.opcode = operation.kind == OperationKind::write ? Opcode::write : Opcode::read;
   work.local_address = operation.local.address + operation.issued.count;
-  work.local_key = operation.registrations[next_lane_]->region->local_key();
+  work.local_key = operation.registered->keys[lane.nic()].local;
   work.size = size;
   work.remote_address = operation.remote + operation.issued.count;
-  work.remote_key = operation.keys[next_lane_];
+  work.remote_key = (*operation.keys)[next_lane_];
   // Behind everything else on the only queue pair, the immediate can ride on the last piece.
   const bool rides = last && operation.immediate && lanes_.size() == 1 && !engine_.options.check && operation.kind == OperationKind::write;
   if (rides) {
@@ -213,7 +214,7 @@ bool ConnectionCore::issue_atomic(std::uint64_t number, Operation& operation) {
   work.local_key = key;
   work.size = Bytes{8};
   work.remote_address = operation.remote;
-  work.remote_key = operation.keys.front();
+  work.remote_key = operation.keys->front();
   work.operand = operation.operand;
   work.swap = operation.desired;
   const PostResult result = lane.post(work);
@@ -245,20 +246,17 @@ bool ConnectionCore::issue_message(std::uint64_t number, Operation& operation) {
     frame.flags = flag_checked;
     frame.value = crc.value();
   }
-  std::vector<std::uint32_t> keys;
-  for (const auto& registration : operation.registrations) keys.push_back(registration->region->remote_key());
-  queue_control(frame, put_keys(keys));
+  queue_control(frame, put_keys(operation.registered != nullptr ? remote_keys(*operation.registered) : std::vector<std::uint32_t>()));
   operation.started = true;
   operation.phase = Phase::confirming;
   return true;
 }
 
 void ConnectionCore::on_rdma(std::uint64_t number) {
-  const auto found = operations_.find(number);
-  if (found == operations_.end()) return;
-  Operation& operation = found->second;
-  --operation.outstanding;
-  if (operation.phase == Phase::moving && operation.outstanding == 0) moved(number, operation);
+  Operation* operation = operations.find(number);
+  if (operation == nullptr) return;
+  --operation->outstanding;
+  if (operation->phase == Phase::moving && operation->outstanding == 0) moved(number, *operation);
 }
 
 /// Every byte has left, or come. What is still to be said: that it is complete, that it is right.
@@ -309,13 +307,14 @@ void ConnectionCore::confirm(std::uint64_t number, Operation& operation) {
   }
   if (!tell) return finish(number, {});
   operation.told = true;
-  for (const std::size_t lane : operation.lanes_used) {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (!operation.lanes_used.test(lane)) continue;
     Frame frame;
     frame.type = FrameType::notify;
     frame.operation = number;
     frame.total = operation.size.count;
     frame.value = *operation.immediate;
-    frame.extra = operation.lanes_used.size();
+    frame.extra = operation.lanes_used.count();
     queue_control(frame, {}, lane);
   }
 }
@@ -327,7 +326,7 @@ void ConnectionCore::match_messages() {
     messages_.pop_front();
     const std::uint64_t number = receives_.front();
     receives_.pop_front();
-    Operation& operation = operations_.at(number);
+    Operation& operation = *operations.find(number);
     operation.peer_operation = message.operation;
     operation.crc = message.crc;
     if (message.size > operation.size) {
@@ -340,7 +339,7 @@ void ConnectionCore::match_messages() {
     operation.size = operation.placed = message.size;
     operation.remote = message.address;
     operation.keys = std::move(message.keys);
-    const bool direct = path.path == Path::gdr && operation.keys.size() == lanes_.size() && register_local(operation).ok();
+    const bool direct = path.path == Path::gdr && operation.keys->size() == lanes_.size() && register_local(operation).ok();
     if (!direct && engine_.options.path == Path::gdr) {
       const Status refused(Cause::registration_refused,
                            fmt::format("path gdr was asked for: the receive of {} cannot be registered", to_string(message.size)));

@@ -33,6 +33,9 @@ Engine::Engine(std::shared_ptr<Verbs> chosen_verbs, std::shared_ptr<memory::Devi
     : verbs(std::move(chosen_verbs)), memory(std::move(chosen_memory)), options(chosen) {
   check_options(options);
   open_nics();
+  std::vector<Device*> devices;
+  for (const Nic& nic : nics) devices.push_back(nic.device.get());
+  registrations = std::make_unique<RegistrationCache>(std::move(devices), *memory);
   find_facts();
   choice = choose_own(facts);
   if (!choice.status.ok()) throw InputError(choice.status.text());
@@ -76,7 +79,6 @@ void Engine::add_nic(const NicChoice& wanted, bool named, std::string& reasons) 
   nic.gid = gid.value();
   nic.distance =
       wanted.distance ? *wanted.distance : distance_of(read_place(memory->sysfs_device()), read_place(nic.device->sysfs_device()));
-  nic.registrations = std::make_unique<RegistrationCache>(*nic.device, *memory);
   nics.push_back(std::move(nic));
 }
 
@@ -114,12 +116,6 @@ void Engine::find_facts() {
   (void)memory->free(trial.value());
 }
 
-void Engine::add(std::weak_ptr<ConnectionCore> connection) {
-  const std::lock_guard lock(mutex);
-  std::erase_if(connections_, [](const auto& known) { return known.expired(); });
-  connections_.push_back(std::move(connection));
-}
-
 bool Engine::poll_devices() {
   bool any = false;
   for (Nic& nic : nics) {
@@ -134,20 +130,17 @@ bool Engine::poll_devices() {
   return any;
 }
 
-bool Engine::progress() {
-  const std::lock_guard lock(mutex);
-  // A system call a device: not in every round.
-  bool any = rounds_++ % 64 == 0 && poll_devices();
-  for (std::size_t i = 0; i < connections_.size(); ++i)
-    if (const auto connection = connections_[i].lock()) any = connection->progress() || any;
+bool Engine::progress(unsigned rounds) {
+  const bool thorough = rounds_++ % rounds == 0;
+  bool any = thorough && poll_devices();
+  for (ConnectionCore* connection : connections_) any = connection->progress(thorough) || any;
   return any;
 }
 
 void Engine::freed(const memory::PointerInfo& info) {
   const std::lock_guard lock(mutex);
-  for (const auto& known : connections_)
-    if (const auto connection = known.lock()) connection->memory_freed(info);
-  for (Nic& nic : nics) nic.registrations->drop(info.allocation);
+  for (ConnectionCore* connection : connections_) connection->memory_freed(info);
+  registrations->drop(info.allocation);
 }
 
 }  // namespace gdr::transport

@@ -17,7 +17,6 @@ struct Nic {
   GidEntry gid;
   PortState port;
   Distance distance = Distance::phb;
-  std::unique_ptr<RegistrationCache> registrations;
   bool port_down = false;
 };
 
@@ -34,13 +33,18 @@ class Engine {
   const std::shared_ptr<memory::DeviceMemory> memory;
   const TransportOptions options;
   std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
+  std::unique_ptr<RegistrationCache> registrations;
   PathFacts facts;
   OwnChoice choice;
 
   void log(const std::string& line) const;
-  bool progress();  ///< takes the lock
+  /// Moves all connections on, with the lock held; false when nothing happened. What needs a system call (the set-up stream, events of
+  /// NICs, time limits) is looked at once in `rounds`: 64 where they follow each other at once, 1 where somebody sleeps in between.
+  bool progress(unsigned rounds);
   void idle() { verbs->idle(); }
-  void add(std::weak_ptr<ConnectionCore> connection);  ///< takes the lock
+  // With the lock held.
+  void add(ConnectionCore& connection) { connections_.push_back(&connection); }
+  void remove(ConnectionCore& connection) { std::erase(connections_, &connection); }
 
  private:
   void open_nics();
@@ -50,7 +54,7 @@ class Engine {
   bool poll_devices();
   void freed(const memory::PointerInfo& info);
 
-  std::vector<std::weak_ptr<ConnectionCore>> connections_;
+  std::vector<ConnectionCore*> connections_;
   std::uint64_t listener_ = 0;
   unsigned rounds_ = 0;
 };

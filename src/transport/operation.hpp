@@ -1,9 +1,9 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "memory/device_memory.hpp"
@@ -13,6 +13,9 @@
 
 /// What a connection remembers of things that are under way.
 namespace gdr::transport {
+
+/// Of a range of the peer's, one a lane; none or null: RDMA cannot reach it.
+using Keys = std::shared_ptr<const std::vector<std::uint32_t>>;
 
 enum class OperationKind { write, read, send, receive, atomic, serve_read };
 enum class Phase { waiting, issuing, moving, confirming };
@@ -31,13 +34,13 @@ struct Operation {
   std::optional<std::uint32_t> crc;  // receive: what the sender has
   Duration deadline;
   bool direct = false;
-  std::vector<std::shared_ptr<Registration>> registrations;  // one a lane
-  std::vector<std::uint32_t> keys;
+  std::shared_ptr<const RegisteredRange> registered;
+  Keys keys;
   Bytes issued;
   Bytes placed;
   bool started = false;  // the first piece or frame is out, which a size of 0 needs, too
   unsigned outstanding = 0;
-  std::set<std::size_t> lanes_used;
+  std::bitset<max_lanes> lanes_used;
   bool told = false;  // the immediate is on its way
   bool verified = false;
   std::size_t lane = 0;  // atomic
@@ -48,14 +51,14 @@ struct Share {
   memory::DevicePointer pointer;
   Bytes size;
   std::uint64_t allocation = 0;
-  std::vector<std::shared_ptr<Registration>> registrations;
+  std::shared_ptr<const RegisteredRange> registered;
 };
 struct Message {  // a send of the peer that has no receive yet
   std::uint64_t operation = 0;
   std::uint64_t address = 0;
   Bytes size;
   std::optional<std::uint32_t> crc;
-  std::vector<std::uint32_t> keys;
+  Keys keys;
 };
 struct Inbound {  // a write of the peer through bounce buffers
   std::uint64_t address = 0;

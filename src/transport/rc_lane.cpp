@@ -214,14 +214,21 @@ void RcLane::return_credits() {
 }
 
 bool RcLane::poll(LaneListener& listener) {
-  std::array<Completion, 16> completions;
   if (pair_ == nullptr) return false;
-  const std::size_t count = queue_->poll(completions);
-  for (std::size_t i = 0; i < count && pair_ != nullptr; ++i) handle(completions[i], listener);
+  if (next_completion_ == completions_found_) {
+    completions_found_ = queue_->poll(completions_);
+    next_completion_ = 0;
+  }
+  const bool any = next_completion_ < completions_found_;
+  // The listener may poll again: then that goes on here.
+  while (next_completion_ < completions_found_ && pair_ != nullptr) {
+    const Completion completion = completions_[next_completion_++];
+    handle(completion, listener);
+  }
   if (pair_ == nullptr) return true;
-  const bool sent = flush_ready();
-  return_credits();
-  return count > 0 || sent;
+  const bool sent = !ready_.empty() && flush_ready();
+  if (owed_ > 0 || owed_slots_ > 0) return_credits();
+  return any || sent;
 }
 
 void RcLane::handle(const Completion& completion, LaneListener& listener) {

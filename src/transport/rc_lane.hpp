@@ -82,6 +82,9 @@ class RcLane final : public Lane {
   bool payload_posted_ = false;  // of the frame that is the next to leave
   unsigned owed_slots_ = 0;
   unsigned oldest_slot_ = 0;
+  std::array<Completion, 16> completions_;  // taken from the queue, and not handled from next_completion_ on
+  std::size_t completions_found_ = 0;
+  std::size_t next_completion_ = 0;
   std::vector<bool> slot_free_;  // from oldest_slot_ on they are given back in order
 };
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "memory/device_memory.hpp"
 #include "transport/verbs/verbs.hpp"
@@ -13,31 +14,49 @@ namespace gdr::transport {
 struct Registration {
   memory::Exported exported;
   std::unique_ptr<MemoryRegion> region;
-  memory::DevicePointer base;
-  Bytes size;
   std::string way;  ///< "dma-buf", or "peer memory (dma-buf: why not)"
 };
 
 /// Registers a range: by dma-buf first, then by address. The status says what both answered.
 Result<Registration> register_range(Device& device, memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size);
 
-/// Registrations of one NIC, by allocation: pinning costs far more than a message. Whole allocations are registered; where that is
-/// refused, the range alone. What nobody uses goes when the device's window is full, and everything of an allocation when that is freed.
+/// Device memory that every NIC of a transport may use.
+struct RegisteredRange {
+  struct Keys {
+    std::uint32_t local = 0;
+    std::uint32_t remote = 0;
+  };
+  memory::DevicePointer base;
+  Bytes size;
+  std::uint64_t allocation = 0;
+  std::vector<Registration> registrations;  ///< one a NIC
+  std::vector<Keys> keys;                   ///< one a NIC
+  [[nodiscard]] bool has(memory::DevicePointer pointer, Bytes wanted) const {
+    const std::uint64_t offset = pointer.address - base.address;
+    return pointer >= base && offset < size.count && wanted.count <= size.count - offset;
+  }
+};
+
+/// Registrations by address: pinning costs far more than a message. Whole allocations are registered; where that is refused, the range
+/// alone. What nobody uses goes when the device's window is full, and everything of an allocation when that is freed; so what is found
+/// here is memory that is there.
 class RegistrationCache {
  public:
-  RegistrationCache(Device& device, memory::DeviceMemory& memory) : device_(device), memory_(memory) {}
+  RegistrationCache(std::vector<Device*> nics, memory::DeviceMemory& memory) : nics_(std::move(nics)), memory_(memory) {}
 
-  Result<std::shared_ptr<Registration>> get(memory::DevicePointer pointer, Bytes size);
+  /// Null when the range is not registered yet.
+  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(memory::DevicePointer pointer, Bytes size) const;
+  Result<std::shared_ptr<const RegisteredRange>> get(memory::DevicePointer pointer, Bytes size);
   void drop(std::uint64_t allocation);
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
  private:
-  Result<Registration> try_register(memory::DevicePointer pointer, Bytes size);
+  Result<RegisteredRange> try_register(memory::DevicePointer pointer, Bytes size);
   bool drop_unused();
 
-  Device& device_;
+  std::vector<Device*> nics_;
   memory::DeviceMemory& memory_;
-  std::multimap<std::uint64_t, std::shared_ptr<Registration>> entries_;  // by allocation
+  std::multimap<memory::DevicePointer, std::shared_ptr<const RegisteredRange>> entries_;  // by base
 };
 
 }  // namespace gdr::transport

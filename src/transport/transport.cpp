@@ -13,29 +13,37 @@ namespace {
 /// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
 template <typename Ready>
 auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {}) -> decltype(ready()) {
-  const Duration end = engine.verbs->now() + limit.value_or(Duration{});
+  constexpr unsigned patience = 64;  // rounds, between two looks at the clock, and in which others may have to wait for the lock
+  const bool naps = nap.seconds > 0;
+  Duration end;
+  std::unique_lock lock(engine.mutex);
   for (unsigned round = 1;; ++round) {
-    {
-      const std::lock_guard lock(engine.mutex);
-      if (auto result = ready()) return result;
+    if (auto result = ready()) return result;
+    if (limit && (round == 1 || round % patience == 0 || naps)) {
+      const Duration now = engine.verbs->now();
+      if (round == 1) end = now + *limit;
+      if (now > end) return {};
     }
-    if (limit && round % 16 == 0 && engine.verbs->now() > end) return {};
-    if (engine.progress()) continue;
-    if (nap.seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
+    if (engine.progress(naps ? 1 : patience) && round % patience != 0) continue;
+    lock.unlock();
+    if (naps) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
     engine.idle();
+    lock.lock();
   }
 }
 
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Engine> engine, std::unique_ptr<ByteStream> stream, bool initiator)
-    : engine_(std::move(engine)), core_(std::make_shared<ConnectionCore>(*engine_, std::move(stream), initiator)) {
-  engine_->add(core_);
+    : engine_(std::move(engine)), core_(std::make_unique<ConnectionCore>(*engine_, std::move(stream), initiator)) {
+  const std::lock_guard lock(engine_->mutex);
+  engine_->add(*core_);
 }
 
 Connection::~Connection() {
   close();
   const std::lock_guard lock(engine_->mutex);
+  engine_->remove(*core_);
   core_.reset();
 }
 
@@ -108,31 +116,31 @@ Operation operation_of(OperationKind kind, memory::DevicePointer local, Bytes si
   return operation;
 }
 
-Result<Operation> remote_operation(Operation operation, const RemoteRange& range, Bytes offset) {
+Status aim(Operation& operation, const RemoteRange& range, Bytes offset) {
   if (offset > range.size || operation.size.count > range.size.count - offset.count)
-    return Status(Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}", to_string(operation.size),
-                                              to_string(offset), range.tag, to_string(range.size)));
+    return {Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}", to_string(operation.size),
+                                        to_string(offset), range.tag, to_string(range.size))};
   operation.remote = range.address + offset.count;
   operation.tag = range.tag;
-  return operation;
+  return {};
 }
 
 }  // namespace
 
 Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
                                       std::optional<std::uint32_t> immediate) {
-  auto operation = remote_operation(operation_of(OperationKind::write, from, size), to, offset);
-  if (!operation.ok()) return operation.status();
-  operation.value().immediate = immediate;
+  Operation operation = operation_of(OperationKind::write, from, size);
+  if (Status aimed = aim(operation, to, offset); !aimed.ok()) return aimed;
+  operation.immediate = immediate;
   const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation.value()));
+  return core_->begin(std::move(operation));
 }
 
 Result<OperationId> Connection::read(memory::DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size) {
-  auto operation = remote_operation(operation_of(OperationKind::read, to, size), from, offset);
-  if (!operation.ok()) return operation.status();
+  Operation operation = operation_of(OperationKind::read, to, size);
+  if (Status aimed = aim(operation, from, offset); !aimed.ok()) return aimed;
   const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation.value()));
+  return core_->begin(std::move(operation));
 }
 
 Result<OperationId> Connection::send(memory::DevicePointer from, Bytes size) {
@@ -146,32 +154,24 @@ Result<OperationId> Connection::receive(memory::DevicePointer to, Bytes room) {
 }
 
 Result<OperationId> Connection::fetch_add(const RemoteRange& at, Bytes offset, std::uint64_t operand) {
-  auto operation = remote_operation(operation_of(OperationKind::atomic, {}, Bytes{8}), at, offset);
-  if (!operation.ok()) return operation.status();
-  operation.value().operand = operand;
+  Operation operation = operation_of(OperationKind::atomic, {}, Bytes{8});
+  if (Status aimed = aim(operation, at, offset); !aimed.ok()) return aimed;
+  operation.operand = operand;
   const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation.value()));
+  return core_->begin(std::move(operation));
 }
 
 Result<OperationId> Connection::compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected, std::uint64_t desired) {
-  auto operation = remote_operation(operation_of(OperationKind::atomic, {}, Bytes{8}), at, offset);
-  if (!operation.ok()) return operation.status();
-  operation.value().swap = true;
-  operation.value().operand = expected;
-  operation.value().desired = desired;
+  Operation operation = operation_of(OperationKind::atomic, {}, Bytes{8});
+  if (Status aimed = aim(operation, at, offset); !aimed.ok()) return aimed;
+  operation.swap = true;
+  operation.operand = expected;
+  operation.desired = desired;
   const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation.value()));
+  return core_->begin(std::move(operation));
 }
 
 namespace {
-
-std::optional<Finished> take(ConnectionCore& core, OperationId operation) {
-  const auto found = core.finished.find(operation.number);
-  if (found == core.finished.end()) return std::nullopt;
-  Finished result = std::move(found->second);
-  core.finished.erase(found);
-  return result;
-}
 
 std::optional<Arrival> take_arrival(ConnectionCore& core) {
   if (core.arrivals.empty()) return std::nullopt;
@@ -184,13 +184,13 @@ std::optional<Arrival> take_arrival(ConnectionCore& core) {
 
 std::optional<Finished> Connection::test(OperationId operation) {
   const std::lock_guard lock(engine_->mutex);
-  return take(*core_, operation);
+  return core_->operations.take(operation.number);
 }
 
 Finished Connection::wait(OperationId operation) {
   return *wait_for(*engine_, {}, [&]() -> std::optional<Finished> {
-    auto result = take(*core_, operation);
-    if (!result && !core_->knows(operation.number))
+    auto result = core_->operations.take(operation.number);
+    if (!result && core_->operations.find(operation.number) == nullptr)
       return Finished{Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken", operation.number)), {}, 0};
     return result;
   });
@@ -236,7 +236,10 @@ std::unique_ptr<Connection> Transport::open(std::unique_ptr<ByteStream> stream, 
   return std::make_unique<Connection>(engine_, std::move(stream), initiator);
 }
 
-bool Transport::progress() { return engine_->progress(); }
+bool Transport::progress() {
+  const std::lock_guard lock(engine_->mutex);
+  return engine_->progress(16);
+}
 std::string Transport::nics() const { return engine_->facts.nics; }
 
 }  // namespace gdr::transport

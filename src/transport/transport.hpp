@@ -95,7 +95,7 @@ class Connection {
 
  private:
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<ConnectionCore> core_;
+  std::unique_ptr<ConnectionCore> core_;
 };
 
 /// The NICs and the memory of one side, and the engine that moves its connections on. Whoever waits moves them; without waiting, call

@@ -1,4 +1,4 @@
-// The parts of the transport by themselves: policy, GIDs, frames, streams, checksums, the registration cache.
+// The parts of the transport by themselves: policy, GIDs, frames, streams, checksums, measuring.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,6 @@
 #include "transport/frame.hpp"
 #include "transport/gid.hpp"
 #include "transport/measure.hpp"
-#include "transport/registration_cache.hpp"
 #include "transport/stream_lane.hpp"
 
 namespace gdr::transport {
@@ -266,35 +265,6 @@ TEST(Streams, WithoutAServerConnectingEndsInTime) {
       << stream.status().text();
   EXPECT_EQ(connect(SetUp::tcp, "no.such.host.invalid", 1, Duration{0.2}).status().cause(), Cause::invalid);
   EXPECT_EQ(listen(SetUp::tcp, 0)->accept(Duration{0.05}).status().cause(), Cause::timed_out);
-}
-
-TEST(RegistrationCache, RegistersOnceAndDropsWhatIsUnusedWhenTheWindowIsFull) {
-  memory::FakeOptions fake;
-  fake.capacity = Bytes{16U << 20U};
-  fake.faults.bar_window = Bytes{2U << 20U};
-  const auto memory = memory::make_fake_memory(fake);
-  const auto fabric = make_double_fabric({});
-  const auto verbs = make_double(fabric, {"nic"});
-  const auto device = std::move(verbs->open("nic").value());
-  const std::size_t before = live_objects(*fabric);
-  RegistrationCache cache(*device, *memory);
-  const auto a = memory->allocate(Bytes{1U << 20U}).value();
-  const auto b = memory->allocate(Bytes{1U << 20U}).value();
-  const auto c = memory->allocate(Bytes{1U << 20U}).value();
-  auto held = cache.get(a + Bytes{5}, Bytes{10}).value();
-  EXPECT_EQ(cache.get(a, Bytes{1U << 20U}).value(), held) << "the whole allocation was registered";
-  EXPECT_TRUE(cache.get(b, Bytes{1}).ok());
-  EXPECT_EQ(live_objects(*fabric), before + 2);
-  EXPECT_TRUE(cache.get(c, Bytes{1}).ok()) << "b gives way";
-  EXPECT_EQ(live_objects(*fabric), before + 2);
-  const auto also_held = cache.get(c, Bytes{1}).value();
-  const auto full = cache.get(b, Bytes{1U << 20U});
-  EXPECT_EQ(full.status().cause(), Cause::registration_refused);
-  EXPECT_NE(full.status().text().find("of the BAR window of 2MiB are taken"), std::string::npos) << full.status().text();
-  held.reset();
-  cache.drop(memory->query(a)->allocation);
-  EXPECT_EQ(live_objects(*fabric), before + 1);
-  EXPECT_EQ(cache.get({64}, Bytes{1}).status().cause(), Cause::invalid);
 }
 
 TEST(Measure, BothEndsOverTheDouble) {

@@ -29,10 +29,10 @@ Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_poin
 }  // namespace
 
 Status send_message(ByteStream& stream, const std::vector<std::byte>& bytes, const std::function<void()>& meanwhile) {
-  std::vector<std::byte> all(8 + bytes.size());
+  std::vector<std::byte> all(8);
   const std::uint64_t size = bytes.size();
   std::memcpy(all.data(), &size, 8);
-  if (size > 0) std::memcpy(all.data() + 8, bytes.data(), size);
+  all.insert(all.end(), bytes.begin(), bytes.end());
   std::span<const std::byte> rest(all);
   const auto end = Clock::now() + std::chrono::seconds(60);
   while (!rest.empty()) {

@@ -1,0 +1,141 @@
+// What a transport and its connections keep: registrations and operations.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "memory/backends.hpp"
+#include "transport/operation_table.hpp"
+#include "transport/registration_cache.hpp"
+#include "transport/verbs/double.hpp"
+
+namespace gdr::transport {
+namespace {
+
+TEST(RegistrationCache, RegistersOnceAndDropsWhatIsUnusedWhenTheWindowIsFull) {
+  memory::FakeOptions fake;
+  fake.capacity = Bytes{16U << 20U};
+  fake.faults.bar_window = Bytes{2U << 20U};
+  const auto memory = memory::make_fake_memory(fake);
+  const auto fabric = make_double_fabric({});
+  const auto verbs = make_double(fabric, {"nic"});
+  const auto device = std::move(verbs->open("nic").value());
+  const std::size_t before = live_objects(*fabric);
+  RegistrationCache cache({device.get()}, *memory);
+  const auto a = memory->allocate(Bytes{1U << 20U}).value();
+  const auto b = memory->allocate(Bytes{1U << 20U}).value();
+  const auto c = memory->allocate(Bytes{1U << 20U}).value();
+  auto held = cache.get(a + Bytes{5}, Bytes{10}).value();
+  EXPECT_EQ(cache.get(a, Bytes{1U << 20U}).value(), held) << "the whole allocation was registered";
+  EXPECT_TRUE(cache.get(b, Bytes{1}).ok());
+  EXPECT_EQ(live_objects(*fabric), before + 2);
+  EXPECT_TRUE(cache.get(c, Bytes{1}).ok()) << "b gives way";
+  EXPECT_EQ(live_objects(*fabric), before + 2);
+  const auto also_held = cache.get(c, Bytes{1}).value();
+  const auto full = cache.get(b, Bytes{1U << 20U});
+  EXPECT_EQ(full.status().cause(), Cause::registration_refused);
+  EXPECT_NE(full.status().text().find("of the BAR window of 2MiB are taken"), std::string::npos) << full.status().text();
+  held.reset();
+  cache.drop(memory->query(a)->allocation);
+  EXPECT_EQ(live_objects(*fabric), before + 1);
+  EXPECT_EQ(cache.get({64}, Bytes{1}).status().cause(), Cause::invalid);
+}
+
+TEST(RegistrationCache, FindsOverlappingRangesOfAnAllocationThatIsNotRegisteredWhole) {
+  memory::FakeOptions fake;
+  fake.faults.largest_registration = Bytes{256U << 10U};
+  const auto memory = memory::make_fake_memory(fake);
+  const auto fabric = make_double_fabric({});
+  const auto verbs = make_double(fabric, {"nic", "other"});
+  const auto nic = std::move(verbs->open("nic").value());
+  const auto other = std::move(verbs->open("other").value());
+  RegistrationCache cache({nic.get(), other.get()}, *memory);
+  const std::uint64_t granule = memory->granularity().count;
+  const auto first = memory->allocate(Bytes{granule}).value();
+  const auto large = memory->allocate(Bytes{1U << 20U}).value();
+  EXPECT_EQ(cache.find(large, Bytes{1}), nullptr) << "nothing is registered yet";
+  const auto held = cache.get(first, Bytes{1}).value();
+  const auto wide = cache.get(large, Bytes{2 * granule}).value();
+  const auto narrow = cache.get(large + Bytes{2 * granule}, Bytes{1}).value();
+  EXPECT_EQ(wide->keys.size(), 2U) << "one a NIC";
+  EXPECT_NE(wide->keys[0].remote, wide->keys[1].remote);
+  EXPECT_EQ(cache.find(large + Bytes{granule + 1}, Bytes{granule - 1}), wide);
+  EXPECT_EQ(cache.find(large + Bytes{granule + 1}, Bytes{granule}), nullptr) << "reaches into the next one";
+  EXPECT_EQ(cache.find(large + Bytes{3 * granule - 1}, Bytes{1}), narrow);
+  EXPECT_EQ(cache.find(large + Bytes{3 * granule}, Bytes{1}), nullptr);
+  const auto both = cache.get(large + Bytes{granule + 1}, Bytes{granule}).value();
+  EXPECT_EQ(cache.find(large + Bytes{granule + 1}, Bytes{granule}), both);
+  cache.drop(wide->allocation);
+  EXPECT_EQ(cache.size(), 1U) << "the other allocation's";
+  EXPECT_EQ(cache.find(first, Bytes{1}), held);
+  EXPECT_EQ(cache.find(large, Bytes{1}), nullptr);
+}
+
+Operation small(std::uint64_t address) {
+  Operation operation;
+  operation.local = {address};
+  return operation;
+}
+
+TEST(OperationTable, FindsWhatIsUnderWayAndKeepsResultsUntilTheyAreTaken) {
+  OperationTable table;
+  EXPECT_EQ(table.oldest(), 0U);
+  EXPECT_EQ(table.find(0), nullptr);
+  const std::uint64_t a = table.add(small(1));
+  const std::uint64_t b = table.add(small(2));
+  EXPECT_LT(a, b);
+  EXPECT_EQ(table.find(a)->local.address, 1U);
+  EXPECT_EQ(table.oldest(), a);
+  EXPECT_FALSE(table.take(a));
+  table.finish(a, {Status(Cause::timed_out, "late"), Bytes{7}, 9});
+  EXPECT_EQ(table.find(a), nullptr);
+  EXPECT_EQ(table.under_way(), 1U);
+  EXPECT_EQ(table.oldest(), b);
+  const auto result = table.take(a);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status.text(), "late");
+  EXPECT_EQ(result->size, Bytes{7});
+  EXPECT_FALSE(table.take(a)) << "it was taken";
+  table.drop(b);
+  EXPECT_FALSE(table.take(b)) << "nobody waits for it";
+  EXPECT_EQ(table.under_way(), 0U);
+}
+
+/// Long-lived operations and results that nobody takes keep their places while thousands come and go beside them.
+TEST(OperationTable, NumbersNeverMeet) {
+  OperationTable table;
+  std::map<std::uint64_t, std::uint64_t> living;
+  std::map<std::uint64_t, std::uint64_t> results;
+  std::uint64_t last = 0;
+  std::uint64_t random = 1;
+  for (std::uint64_t i = 1; i <= 200000; ++i) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    const std::uint64_t dice = random >> 33U;
+    if (dice % 100 < 34 && living.size() < 300) {
+      const std::uint64_t number = table.add(small(i));
+      ASSERT_GT(number, last);
+      last = number;
+      living.emplace(number, i);
+    } else if (dice % 100 < 67 && !living.empty()) {
+      const auto which = dice % 3 == 0 ? living.begin() : std::prev(living.end());
+      table.finish(which->first, {{}, Bytes{which->second}, 0});
+      results.insert(*which);
+      living.erase(which);
+    } else if (!results.empty() && (dice % 7 != 0 || results.size() > 500)) {
+      const auto which = dice % 3 == 0 ? results.begin() : std::prev(results.end());
+      const auto taken = table.take(which->first);
+      ASSERT_TRUE(taken);
+      ASSERT_EQ(taken->size.count, which->second);
+      results.erase(which);
+    }
+    ASSERT_EQ(table.under_way(), living.size());
+    ASSERT_EQ(table.oldest(), living.empty() ? 0 : living.begin()->first);
+  }
+  std::size_t seen = 0;
+  table.each([&](const Operation&) { ++seen; });
+  EXPECT_EQ(seen, living.size());
+  for (const auto& [number, address] : living) EXPECT_EQ(table.find(number)->local.address, address);
+  for (const auto& [number, address] : results) EXPECT_EQ(table.take(number)->size.count, address);
+}
+
+}  // namespace
+}  // namespace gdr::transport
