@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/error.hpp"
+#include "sim/flow_builder.hpp"
 #include "sim/predict.hpp"
 
 namespace gdr::sim {
@@ -29,7 +30,15 @@ std::string link_text(const Parts& parts, const Hop& hop) {
   return {};
 }
 
-std::vector<HopReport> hops_of(const Parts& parts, const Stage& stage, const StageSpec& spec) {
+/// What NVLink's resources are called depends on whether a switch is in the way.
+bool is_bottleneck(const Parts& parts, const Hop& hop, const std::string& bottleneck) {
+  if (hop.kind != HopKind::nvlink) return bottleneck == link_resource(parts, hop);
+  const std::string from = parts.graph().label(hop.from);
+  const std::string to = parts.graph().label(hop.to);
+  return bottleneck == from + " NVLink out" || bottleneck == to + " NVLink in" || bottleneck == fmt::format("{} to {} NVLink", from, to);
+}
+
+std::vector<HopReport> hops_of(const Parts& parts, const Transfer& transfer, const Stage& stage, const StageSpec& spec, const std::string& bottleneck) {
   std::vector<HopReport> hops;
   const double packets = std::ceil(stage.bytes.as_double() / spec.packet.as_double());
   const double on_link = stage.bytes.as_double() + packets * spec.units_per_packet;
@@ -39,9 +48,12 @@ std::vector<HopReport> hops_of(const Parts& parts, const Stage& stage, const Sta
     report.from = parts.graph().label(hop.from);
     report.to = parts.graph().label(hop.to);
     report.link = link_text(parts, hop);
+    report.limits = is_bottleneck(parts, hop, bottleneck);
     if (hop.kind == HopKind::pcie) report.bandwidth = parts.link_bandwidth(hop);
     if (hop.kind == HopKind::memory) report.bandwidth = parts.memory_bandwidth(parts.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
     if (hop.kind == HopKind::c2c) report.bandwidth = parts.c2c_bandwidth(hop);
+    if (hop.kind == HopKind::nvlink) report.bandwidth = parts.nvlink_bandwidth(transfer.from, transfer.to);
+    if (hop.kind == HopKind::socket_link) report.bandwidth = parts.socket_link_bandwidth(hop);
     if (hop.kind == HopKind::root_complex) report.bandwidth = parts.cpu(hop.from).root_complex_bandwidth.value;
     if (hop.kind == HopKind::wire) {
       report.latency = hop.up ? parts.wire_latency() : Duration{};
@@ -124,7 +136,7 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
       report.from = parts.graph().label(stage.from);
       report.to = parts.graph().label(stage.to);
       report.bytes = stage.bytes;
-      report.hops = hops_of(parts, stage, spec);
+      report.hops = hops_of(parts, transfer, stage, spec, explanation.prediction.bottleneck);
     }
     explanation.stages.push_back(std::move(report));
     for (const std::size_t index : spec.resources) {

@@ -18,6 +18,10 @@ constexpr int double_buffer = 2;
 // cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly (max_device_pinned_mem_size is of that order).
 constexpr int storage_buffers = 256;
 
+/// The name of the resource that a link of a route is, in the hop's direction: what bottleneck() calls it. Empty for NVLink, whose resources are
+/// the GPUs' (their names hold "NVLink").
+std::string link_resource(const Parts& parts, const Hop& hop);
+
 /// Builds one flow.
 class FlowBuilder {
  public:

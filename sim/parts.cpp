@@ -256,6 +256,12 @@ const NvlinkModel& Parts::nvlink(const Hop& hop) const {
   throw InputError(fmt::format("{} to {}: the NVLink's generation is not known; give \"model\" in \"nvlinks\"", graph_->label(hop.from), graph_->label(hop.to)));
 }
 
+std::optional<Bandwidth> Parts::socket_link_bandwidth(const Hop& hop) const {
+  const CpuModel& model = cpu(hop.from);
+  if (!model.socket_link_bandwidth) return std::nullopt;
+  return model.socket_link_bandwidth->value * static_cast<double>(std::max<std::int64_t>(1, model.socket_links.value));
+}
+
 Bandwidth Parts::c2c_bandwidth(const Hop& hop) const {
   const NvlinkModel& model = nvlink(hop);
   const Edge& edge = graph_->edge(hop.edge);

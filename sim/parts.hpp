@@ -54,6 +54,8 @@ class Parts {
   /// Network, NIC port to NIC port, without the NICs.
   [[nodiscard]] Duration wire_latency() const;
 
+  /// Payload per second and direction of all links between two sockets; nullopt: not stated.
+  [[nodiscard]] std::optional<Bandwidth> socket_link_bandwidth(const Hop& hop) const;
   /// Payload per second and direction of the links between a GPU and its CPU.
   [[nodiscard]] Bandwidth c2c_bandwidth(const Hop& hop) const;
   /// Payload per second and direction between two GPUs over all NVLinks that join them, and one way through them.

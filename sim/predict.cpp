@@ -62,22 +62,13 @@ constexpr std::uint64_t granules_of_many = 256;
 // Of a stream only the rate counts, and finer pieces than these change it by less than a part in this.
 constexpr std::uint64_t granules_of_stream = 512;
 
-struct Candidate {
-  double use = 0;
-  std::string name;
-};
-
-void consider(Candidate& best, double use, const std::string& name) {
-  if (use > best.use * 1.0001) best = {use, name};
-}
-
 }  // namespace
 
-double units_per_byte(const FlowSpec& flow, const StageSpec& stage) {
-  const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
-  if (stage.whole_message) return stage.units_per_granule / granule;
-  const double packets = std::ceil(granule / stage.packet.as_double());
-  return stage.units_per_byte + (stage.units_per_packet * packets + stage.units_per_granule) / granule;
+Outcome Simulator::run_near(const Scenario& scenario) {
+  for (const auto& [known, outcome] : near_)
+    if (same_rate(known, outcome, scenario)) return outcome;
+  near_.emplace_back(scenario, run(scenario));
+  return near_.back().second;
 }
 
 Outcome Simulator::run(const Scenario& scenario) {
@@ -88,66 +79,6 @@ Outcome Simulator::run(const Scenario& scenario) {
   transfers_ += outcome.transfers;
   known_.emplace(key, outcome);
   return outcome;
-}
-
-namespace {
-
-double granule_of(const FlowSpec& flow, const StageSpec& stage) {
-  return static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
-}
-
-/// Seconds that a stage is busy with `bytes` when it has its resources for itself.
-double busy_for(const Scenario& scenario, const FlowSpec& flow, const StageSpec& stage, double bytes) {
-  double fastest = stage.limit;
-  for (const std::size_t index : stage.resources) {
-    const double capacity = scenario.resources[index].units_per_second;
-    fastest = fastest > 0 ? std::min(fastest, capacity) : capacity;
-  }
-  const double work = fastest > 0 ? units_per_byte(flow, stage) * bytes / fastest : 0;
-  return work + stage.setup.seconds * std::ceil(bytes / granule_of(flow, stage));
-}
-
-/// The window whose bytes are back latest for what they allow: its loop is every latency in it, each stage's time for a granule of its own, and
-/// what the slowest stage behind the first one takes longer for a granule of the first (a bounce buffer is free when all of it is gone).
-Candidate tightest_window(const Scenario& scenario, const FlowSpec& flow, double rate) {
-  Candidate tightest;
-  for (const WindowSpec& window : flow.windows) {
-    double loop = window.return_latency.seconds;
-    double longest = 0;
-    const double first = granule_of(flow, flow.stages[window.first]);
-    for (std::size_t s = window.first; s <= window.last; ++s) {
-      const double own = busy_for(scenario, flow, flow.stages[s], granule_of(flow, flow.stages[s]));
-      loop += flow.stages[s].latency.seconds + own;
-      if (s > window.first && granule_of(flow, flow.stages[s]) < first) longest = std::max(longest, busy_for(scenario, flow, flow.stages[s], first) - own);
-    }
-    const double under_way = window.pieces > 0 ? first * static_cast<double>(window.pieces) : std::max(window.limit.as_double(), first);
-    consider(tightest, rate * (loop + longest) / under_way, window.name);
-  }
-  return tightest;
-}
-
-}  // namespace
-
-std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t f) {
-  std::vector<double> used(scenario.resources.size(), 0);
-  for (std::size_t i = 0; i < scenario.flows.size(); ++i)
-    for (const StageSpec& stage : scenario.flows[i].stages)
-      for (const std::size_t index : stage.resources)
-        used[index] += outcome.flows[i].rate.bytes_per_second * units_per_byte(scenario.flows[i], stage);
-  const FlowSpec& flow = scenario.flows[f];
-  const double rate = outcome.flows[f].rate.bytes_per_second;
-  Candidate best;
-  for (const StageSpec& stage : flow.stages) {
-    for (const std::size_t index : stage.resources)
-      consider(best, used[index] / scenario.resources[index].units_per_second, scenario.resources[index].name);
-    if (stage.limit > 0) consider(best, units_per_byte(flow, stage) * rate / stage.limit, stage.limit_name);
-    // A stage that works on one granule at a time is busy for its set-up as well.
-    const double granule = granule_of(flow, stage);
-    if (stage.setup.seconds > 0) consider(best, busy_for(scenario, flow, stage, granule) * rate / granule, stage.name);
-  }
-  if (best.use > 0.97) return best.name;
-  const Candidate window = tightest_window(scenario, flow, rate);
-  return window.use > best.use ? window.name : best.name;
 }
 
 namespace {
@@ -190,7 +121,7 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
     stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
   const Costs costs = stream.costs().front();
   const Scenario scenario = stream.take();
-  const Outcome steady = simulator.run(scenario);
+  const Outcome steady = options.near ? simulator.run_near(scenario) : simulator.run(scenario);
   Bandwidth bandwidth;
   for (const FlowOutcome& flow : steady.flows) bandwidth.bytes_per_second += flow.rate.bytes_per_second;
 
@@ -198,6 +129,9 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
   prediction.latency = single.flows.front().first_arrival;
   prediction.completion = single.flows.front().first_completion;
   prediction.bottleneck = bottleneck(scenario, steady, 0);
+  const FlowSpec& flow = scenario.flows.front();
+  // The first window is the queue depth.
+  if (prediction.bottleneck == flow.windows.front().name) prediction.longest_step = longest_step(scenario, flow, flow.windows.front());
   return prediction;
 }
 
@@ -217,7 +151,7 @@ StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std:
     if (options.bidirectional) builder.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
   }
   const Scenario scenario = builder.take();
-  const Outcome outcome = simulator.run(scenario);
+  const Outcome outcome = options.near ? simulator.run_near(scenario) : simulator.run(scenario);
   StreamRates rates;
   rates.bottleneck = bottleneck(scenario, outcome, 0);
   const std::size_t per_transfer = options.bidirectional ? 2 : 1;

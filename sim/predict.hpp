@@ -3,8 +3,10 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "sim/bottleneck.hpp"
 #include "sim/build.hpp"
 #include "sim/engine.hpp"
 
@@ -14,6 +16,9 @@ namespace gdr::sim {
 class Simulator {
  public:
   Outcome run(const Scenario& scenario);
+  /// The same for an endless stream; where one that ran like this before has the same bottleneck, and what differs has slack, its outcome is taken.
+  /// Ranges vary hundreds of parameters, of which few touch the bottleneck.
+  Outcome run_near(const Scenario& scenario);
   /// Granules that the engine has really simulated, and scenarios asked for and run.
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   [[nodiscard]] std::size_t asked() const { return asked_; }
@@ -22,6 +27,7 @@ class Simulator {
  private:
   Engine engine_;
   std::unordered_map<std::string, Outcome> known_;
+  std::vector<std::pair<Scenario, Outcome>> near_;
   std::uint64_t transfers_ = 0;
   std::size_t asked_ = 0;
 };
@@ -31,6 +37,7 @@ struct Options {
   int queue_pairs = 1;
   bool bidirectional = false;  ///< the same transfer the other way at the same time; bandwidths are then sums
   int completion_every = 1;    ///< messages that one completion stands for (perftest's --cq-mod)
+  bool near = false;           ///< the rate to a part in 60, faster (Simulator::run_near)
 };
 
 /// What is predicted for one transfer.
@@ -40,6 +47,7 @@ struct Prediction {
   Duration completion;   ///< the same message, until the initiator has its completion
   Bandwidth bandwidth;   ///< steady state at the given depth, payload
   std::string bottleneck;
+  std::optional<LongestStep> longest_step;  ///< where the bottleneck is the queue depth
   double cpu_cores = 0;  ///< busy at that bandwidth, all hosts together
   double host_memory_bytes_per_byte = 0;
   double dram_bytes_per_byte = 0;
@@ -55,6 +63,7 @@ struct HopReport {
   std::optional<Bandwidth> bandwidth;  ///< of the link in this direction, headers included
   Duration latency;                    ///< of what lies at the hop's far end (the first hop: at both ends)
   double bytes = 0;                    ///< on the link, headers included
+  bool limits = false;                 ///< the bottleneck of the prediction is this link in this direction
 };
 
 /// One stage of a message that travels alone.
@@ -120,11 +129,5 @@ struct StreamRates {
   std::string bottleneck;       ///< of the first
 };
 StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options);
-
-/// Units that a stage works for each payload byte, whole granules of this flow taken.
-double units_per_byte(const FlowSpec& flow, const StageSpec& stage);
-
-/// What holds a flow back at its steady rate: the resource, own limit or window that is used most.
-std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t flow);
 
 }  // namespace gdr::sim

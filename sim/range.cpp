@@ -71,7 +71,7 @@ std::vector<Range> range_of(const ModelLibrary& models, const std::set<ModelName
         const double most = std::max({a[i], b[i], typical[i]});
         down[i] += std::pow(std::log(typical[i] / least), 2);
         up[i] += std::pow(std::log(most / typical[i]), 2);
-        if (most / least > 1.005)
+        if (most / least > 1 + least_contribution)
           ranges[i].contributions.push_back({fmt::format("models/{}/{}.json {}", kind, model, parameter.name), least, most, parameter.estimate});
       }
     }

@@ -20,8 +20,10 @@ struct Range {
     double high = 0;
     bool estimate = false;
   };
-  std::vector<Contribution> contributions;  ///< those that move it by 0.5 % or more, largest first
+  std::vector<Contribution> contributions;  ///< those that move it by least_contribution or more, largest first
 };
+/// A rate of Simulator::run_near is no better than this.
+inline constexpr double least_contribution = 1.0 / 60;
 
 /// A model by kind and name.
 using ModelName = std::pair<std::string, std::string>;

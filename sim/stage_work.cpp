@@ -24,49 +24,49 @@ void FlowBuilder::limit(StageSpec& spec, Bandwidth payload, const std::string& n
   spec.limit_name = name;
 }
 
+std::string link_resource(const Parts& parts, const Hop& hop) {
+  const Graph& graph = parts.graph();
+  const char* const direction = hop.up ? "up" : "down";
+  switch (hop.kind) {
+    case HopKind::pcie: {
+      const Edge& edge = graph.edge(hop.edge);
+      return fmt::format("{} link {}", label(graph.topology(), {edge.host, edge.index}), direction);
+    }
+    case HopKind::root_complex: return fmt::format("{} root complex {}", graph.label(hop.up ? hop.from : hop.to), direction);
+    case HopKind::memory: return graph.label(graph.vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from) + " memory";
+    case HopKind::socket_link: {
+      const auto& name = parts.cpu(hop.from).socket_link_name;
+      return fmt::format("{} to {} {}", graph.label(hop.from), graph.label(hop.to), name ? name->value : "socket link");
+    }
+    case HopKind::c2c: {
+      const Edge& edge = graph.edge(hop.edge);
+      const Host& host = graph.topology().hosts.at(edge.host);
+      return fmt::format("{}/{} C2C {}", host.name, host.nvlinks.at(edge.index).from, direction);
+    }
+    case HopKind::wire: return fmt::format("{} port {}", graph.label(hop.up ? hop.from : hop.to), hop.up ? "out" : "in");
+    case HopKind::nvlink: break;
+  }
+  return {};
+}
+
 /// The links, bridges, memory and sockets of the data's way, in its direction.
 void FlowBuilder::use_route(StageSpec& spec, const Stage& stage, double units_per_byte) {
   for (const Hop& hop : stage.data) {
-    const std::string below = graph_.label(hop.up ? hop.from : hop.to);
-    const std::string direction = hop.up ? "up" : "down";
+    std::optional<Bandwidth> bandwidth;
+    bool payload = true;
     switch (hop.kind) {
-      case HopKind::pcie: {
-        const auto bandwidth = parts_.link_bandwidth(hop);
+      case HopKind::pcie:
         costs_.pcie_bytes += units_per_byte;
-        if (!bandwidth) break;
-        const Edge& edge = graph_.edge(hop.edge);
-        const std::string name = label(graph_.topology(), {edge.host, edge.index});
-        use(spec, all_.resource(fmt::format("{} link {}", name, direction), *bandwidth, false), units_per_byte);
+        bandwidth = parts_.link_bandwidth(hop);
+        payload = false;
         break;
-      }
-      case HopKind::root_complex: {
-        const VertexId bridge = hop.up ? hop.from : hop.to;
-        use(spec, all_.resource(fmt::format("{} root complex {}", below, direction), parts_.cpu(bridge).root_complex_bandwidth.value, true), units_per_byte);
-        break;
-      }
-      case HopKind::memory: {
-        const VertexId memory = graph_.vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from;
-        use(spec, all_.resource(fmt::format("{} memory", graph_.label(memory)), parts_.memory_bandwidth(memory), true), units_per_byte);
-        break;
-      }
-      case HopKind::socket_link: {
-        const CpuModel& cpu = parts_.cpu(hop.from);
-        if (!cpu.socket_link_bandwidth) break;
-        const auto links = static_cast<double>(std::max<std::int64_t>(1, cpu.socket_links.value));
-        use(spec, all_.resource(fmt::format("{} to {} {}", graph_.label(hop.from), graph_.label(hop.to),
-                                            cpu.socket_link_name ? cpu.socket_link_name->value : "socket link"),
-                                cpu.socket_link_bandwidth->value * links, true), units_per_byte);
-        break;
-      }
-      case HopKind::c2c: {
-        const Edge& edge = graph_.edge(hop.edge);
-        const std::string& gpu = graph_.topology().hosts.at(edge.host).nvlinks.at(edge.index).from;
-        use(spec, all_.resource(fmt::format("{}/{} C2C {}", graph_.topology().hosts.at(edge.host).name, gpu, direction), parts_.c2c_bandwidth(hop), true),
-            units_per_byte);
-        break;
-      }
+      case HopKind::root_complex: bandwidth = parts_.cpu(hop.up ? hop.from : hop.to).root_complex_bandwidth.value; break;
+      case HopKind::memory: bandwidth = parts_.memory_bandwidth(graph_.vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from); break;
+      case HopKind::socket_link: bandwidth = parts_.socket_link_bandwidth(hop); break;
+      case HopKind::c2c: bandwidth = parts_.c2c_bandwidth(hop); break;
       default: break;
     }
+    if (bandwidth) use(spec, all_.resource(link_resource(parts_, hop), *bandwidth, payload), units_per_byte);
   }
 }
 

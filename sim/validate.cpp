@@ -81,10 +81,10 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
 }
 
 double predict_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topology& topology, const Graph& graph,
-                    std::string* bottleneck) {
+                    std::string* bottleneck, bool near) {
   const Parts parts(graph, models);
   const std::vector<Transfer> transfers = transfers_of(topology, published);
-  const Options options{published.depth, published.queue_pairs, published.bidirectional, published.completion_every};
+  const Options options{published.depth, published.queue_pairs, published.bidirectional, published.completion_every, near};
   if (published.metric == Metric::latency || published.metric == Metric::completion || published.metric == Metric::round_trip) {
     const MessageTimes times = predict_message(simulator, parts, transfers.front());
     if (published.metric == Metric::completion) return times.completion.us();
@@ -106,27 +106,36 @@ double predict_case(Simulator& simulator, const ModelLibrary& models, const Publ
   return sum;
 }
 
-std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases, bool ranges) {
+namespace {
+
+CaseResult run_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topologies::Read& read, bool ranges) {
+  CaseResult result;
+  result.published = &published;
+  result.predicted = predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
+  if (!ranges) return result;
+  const Range range = range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
+                        return std::vector<double>{predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
+                      }).front();
+  result.low = range.low;
+  result.high = range.high;
+  for (const Range::Contribution& part : range.contributions)
+    if (part.estimate && result.estimates.size() < 3) result.estimates.push_back(fmt::format("{}: {:.4g} to {:.4g}", part.parameter, part.low, part.high));
+  return result;
+}
+
+}  // namespace
+
+std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases, bool ranges,
+                                      const std::function<void()>& after_each) {
   std::vector<CaseResult> results;
   Topologies topologies;
   for (const PublishedCase& published : cases) {
     try {
-      const Topologies::Read& read = topologies.get(published);
-      CaseResult& result = results.emplace_back();
-      result.published = &published;
-      result.predicted = predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
-      if (!ranges) continue;
-      const Range range = range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
-                            return std::vector<double>{predict_case(simulator, other, published, read.topology, read.graph)};
-                          }).front();
-      result.low = range.low;
-      result.high = range.high;
-      for (const Range::Contribution& part : range.contributions)
-        if (part.estimate && result.estimates.size() < 3)
-          result.estimates.push_back(fmt::format("{}: {:.4g} to {:.4g}", part.parameter, part.low, part.high));
+      results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));
     } catch (const InputError& error) {
       throw InputError(fmt::format("{}: case {}: {}", published.file, published.name, error.what()));
     }
+    after_each();
   }
   return results;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,12 @@ struct Errors {
 };
 Errors errors_of(const std::vector<const CaseResult*>& results);
 
-/// The prediction in the case's unit, with these models.
+/// The prediction in the case's unit, with these models. `near` as in Options.
 double predict_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topology& topology, const Graph& graph,
-                    std::string* bottleneck = nullptr);
+                    std::string* bottleneck = nullptr, bool near = false);
 
-/// Runs all cases; ranges only when asked for. Throws InputError naming the case.
-std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases, bool ranges);
+/// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws InputError naming the case.
+std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases, bool ranges,
+                                      const std::function<void()>& after_each = [] {});
 
 }  // namespace gdr::sim

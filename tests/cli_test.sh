@@ -62,18 +62,34 @@ unset GDR_DATA_DIR
 printf '\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-7\t0\nNIC0\tPIX\t X \n' >"$work/matrix"
 "$gdr" check - <"$work/matrix" | grep -q 'gpu0  *PIX ?' || fail "check - of a table"
 "$gdr" import "$work/matrix" | grep -q '"distance": "PIX"' || fail "import of a table"
+"$gdr" import "$work/matrix" -o "$work/one.json" 2>"$work/err" && [ ! -s "$work/err" ] || fail "import of one table: $(cat "$work/err")"
+"$gdr" import "$work/matrix" "$work/matrix" 2>&1 >/dev/null | grep -q 'gdr: 2 inputs hold a table.*gdr import A.json B.json' || fail "import of two tables says nothing"
+"$gdr" import "$work/one.json" "$work/one.json" -o "$work/two.json" && "$gdr" check "$work/two.json" | grep -q 'h1' || fail "import does not join topologies"
 printf 'GPU Direct RDMA Disabled for GPU c1000 / HCA 0 (distance 7 > 4)\n' | "$gdr" nccl --log - --version 2.18 | grep -q 'sockets (SYS)' || fail "nccl --log"
 code=0
 printf '[1] nvidia_peermem: Unknown symbol ib_register_peer_memory_client\n' | "$gdr" doctor - >"$work/out" || code=$?
 [ $code -eq 1 ] && grep -q 'error: peermem-symbol-mismatch' "$work/out" || fail "doctor -: exit code $code"
+printf 'h:1:2 [0] NCCL INFO Channel 00/0 via NET/IB/0\n' >"$work/nccl.txt"
+"$gdr" doctor "$work/nccl.txt" | tr -s ' \n' ' ' | grep -qF "nccl.txt: a log of NCCL. gdr nccl --log $work/nccl.txt reads it" || fail "doctor of a log of NCCL: $("$gdr" doctor "$work/nccl.txt")"
+"$gdr" doctor "$work/nccl.txt" --format json | grep -qF '"command": "gdr nccl --log' || fail "doctor of a log of NCCL as JSON"
 code=0
 echo 'nothing of interest' | "$gdr" doctor - >/dev/null || code=$?
 [ $code -eq 0 ] || fail "doctor of nothing: exit code $code"
 refused 'gdr: standard input: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys' import - < <(echo hello)
 refused 'gdr: nccl: a topology is missing, or --log FILE' nccl
+refused "gdr: --version is empty: write NCCL's version, as in 2.18.6, or leave it out" nccl "$source/topologies/servers/dgx-a100.json" --version ''
+refused 'gdr: NCCL version "3.0": known are 2.3 to 2.30, as in 2.18.6; what another one decides is not known' nccl "$source/topologies/servers/dgx-a100.json" --version 3.0
 printf 'RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 1048576 5000 197 197 0.02\n' >"$work/figure"
 "$gdr" verify "$source/topologies/servers/dgx-a100.json" --measured "$work/figure" | grep -q 'proves nothing' || fail "verify of host memory"
 "$gdr" compare "$source/topologies/servers/dgx-a100.json" --format html | grep -q '<th>dgx-a100</th>' || fail "compare --format html"
+# Guests that are up: a name is taken by a lock on its file, and `up` writes what it is into that.
+mkdir -m 0700 "$work/run" "$work/run/gdr"
+echo '4711 2 two-small /tmp/a b.json' >"$work/run/gdr/long-name.lock"
+XDG_RUNTIME_DIR=$work/run flock "$work/run/gdr/long-name.lock" "$gdr" emulate list >"$work/out" || fail "emulate list"
+[ "$(tr -s ' ' <"$work/out")" = $'NAME PROCESS HOSTS TOPOLOGY FILE\nlong-name 4711 2 two-small /tmp/a b.json' ] || fail "emulate list printed: $(cat "$work/out")"
+[ "$(sed -n 's/TOPOLOGY.*//p' "$work/out" | wc -c)" -eq "$(sed -n 's/two-small.*//p' "$work/out" | wc -c)" ] || fail "emulate list: columns are not below their heads"
+XDG_RUNTIME_DIR=$work/run "$gdr" emulate list >"$work/out" 2>"$work/err"
+[ ! -s "$work/out" ] && [ "$(cat "$work/err")" = 'gdr: no guests are up' ] || fail "emulate list of none: $(cat "$work/out" "$work/err")"
 mkdir -p "$work/machine/sys/bus/pci/devices"
 "$gdr" capture --root "$work/machine" -o "$work/capture.json" 2>/dev/null && grep -q '"captured"' "$work/capture.json" || fail "capture of a folder"
 
@@ -89,6 +105,8 @@ done
 compared() { "$gdr" nccl --log "$1" "$source/topologies/servers/dgx-a100.json" --env NCCL_PXN_DISABLE=1; }
 compared "$work/log7" | grep -q 'as decided 1 of 1 lines' || fail "a log as the topology has it: $(compared "$work/log7")"
 compared "$work/log6" | tr -s ' \n' ' ' | grep -q 'at PHB in the log and at SYS by the topology' || fail "a log with another distance: $(compared "$work/log6")"
+printf 'h:1:2 [0] NCCL INFO NCCL version 2.31.0\nh:1:2 [0] NCCL INFO GPU Direct RDMA Disabled for GPU 47000 / HCA 8 (distance 7 > 4)\n' >"$work/log-newer"
+compared "$work/log-newer" | grep -q '^Not compared with' || fail "a log of a version that is not known: $(compared "$work/log-newer")"
 # A table of distances has no tree that NCCL could be given.
 printf '\tGPU0\tNIC0\nGPU0\t X \tPXB\nNIC0\tPXB\t X \n' >"$work/table"
 refused "gdr: $work/table: it is not known what gpu0 hangs below: a table of distances shows no switches, and NCCL would take a file without them for a machine without them; import a tree as well (lspci -tv)" export nccl-xml "$work/table"
@@ -105,6 +123,16 @@ published=$source/models/published/turin-direct.json
 grep -q '^turin-samenuma-bidir' "$work/out" || fail "validate does not show a case"
 wide=$("$gdr" validate "$published" | awk 'length > 80')
 [ -z "$wide" ] || fail "validate prints lines wider than 80 columns: $wide"
+# Names of 37 letters leave no room for their figures.
+"$gdr" validate "$source/models/published/pcie-bench-ivy-bridge.json" "$source/models/published/pcie-bench-broadwell.json" --no-ranges >"$work/out"
+wide=$(awk 'length > 80' "$work/out")
+[ -z "$wide" ] || fail "validate prints lines wider than 80 columns: $wide"
+grep -A 1 '^pciebench-bdw-iommu4k-win256K-rd-256B$' "$work/out" | tail -n 1 | grep -qE '^ {30,}[0-9.]+ +[0-9.]+ +GB/s' || fail "validate: a long name without its figures"
+# Progress is for terminals.
+"$gdr" validate "$published" --no-ranges 2>"$work/err" >/dev/null
+[ ! -s "$work/err" ] || fail "validate writes progress into a file: $(cat "$work/err")"
+script -qec "'$gdr' validate '$published' --no-ranges >/dev/null" "$work/typescript" >/dev/null </dev/null
+grep -q 'running published cases: 0 of 5' "$work/typescript" || fail "validate says nothing on a terminal: $(cat "$work/typescript")"
 "$gdr" validate "$published" --no-ranges --format json | grep -q '"percentile90"' || fail "validate --format json"
 sed 's/"measured": "[0-9.]*GB/"measured": "1GB/' "$published" >"$work/wrong.json"
 code=0
@@ -118,6 +146,10 @@ wide=$(awk 'length > 80' "$work/out")
 [ -z "$wide" ] || fail "explain prints lines wider than 80 columns: $wide"
 wide=$("$gdr" predict "$two" --from h0/gpu0 --to h1/gpu0 --path staged --size 1MiB --range | awk 'length > 80')
 [ -z "$wide" ] || fail "predict --range prints lines wider than 80 columns: $wide"
+"$gdr" predict "$source/topologies/servers/dgx-a100.json" --from gpu0 --to nvme0 --path staged --depth 1 --size 4KiB,1MiB >"$work/out"
+[ "$(grep -c 'queue depth 1$' "$work/out")" -eq 2 ] || fail "one request at a time: $(cat "$work/out")"
+tr -s ' \n' ' ' <"$work/out" | grep -qE 'the longest step is: command to h0/nvme0 \(us: 4KiB [0-9.]+\); h0/nvme0 reads h0/numa3 \(us: 1MiB [0-9.]+\)' || fail "the longest step: $(cat "$work/out")"
+"$gdr" predict "$source/topologies/servers/dgx-a100.json" --from gpu0 --to nvme0 --path staged --size 1MiB | grep -q 'longest step' && fail "a longest step where the queue is no limit"
 refused "gdr: 16GiB make 12582913 pieces, too many for a time line; take a smaller --size" explain "$two" --from h0/gpu0 --to h1/gpu0 --path gdr --size 16GiB --html "$work/x"
 
 if command -v dot >/dev/null; then

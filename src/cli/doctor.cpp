@@ -21,6 +21,8 @@ struct Options {
 
 std::string text_of(const doctor::Report& report) {
   std::string out;
+  for (const doctor::Elsewhere& one : report.elsewhere)
+    out += wrapped(fmt::format("{}: {}. {} reads it; the checklist knows only errors in it.", one.input, one.what, one.command), 4) + "\n\n";
   const auto section = [&](doctor::State state, std::string_view title) {
     bool any = false;
     for (const doctor::Check& check : report.checks) {
@@ -56,7 +58,10 @@ json::Value json_of(const doctor::Report& report) {
   }
   json::Object missing;
   for (const auto& [what, why] : report.missing) missing.emplace_back(what, why);
-  return json::Object{{"format", 1}, {"checks", std::move(checks)}, {"not_read", std::move(missing)}};
+  json::Array elsewhere;
+  for (const doctor::Elsewhere& one : report.elsewhere)
+    elsewhere.emplace_back(json::Object{{"input", one.input}, {"what", one.what}, {"command", one.command}});
+  return json::Object{{"format", 1}, {"checks", std::move(checks)}, {"not_read", std::move(missing)}, {"elsewhere", std::move(elsewhere)}};
 }
 
 int run(const Options& options, const ModelLibrary& models) {

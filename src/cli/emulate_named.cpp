@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -191,7 +192,26 @@ int emulate_down(const EmulateOptions& options) {
   return 0;
 }
 
+namespace {
+
+using ListRow = std::array<std::string, 5>;
+
+/// What `up` wrote: process, hosts, name and file of the topology (which may have spaces), in one line.
+ListRow row_of(const std::string& name, std::string about) {
+  while (about.ends_with('\n')) about.pop_back();
+  ListRow row{name};
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    const std::size_t space = i + 1 < row.size() ? about.find(' ') : std::string::npos;
+    row[i] = about.substr(0, space);
+    about.erase(0, space == std::string::npos ? space : space + 1);
+  }
+  return row;
+}
+
+}  // namespace
+
 int emulate_list() {
+  std::vector<ListRow> rows{{"NAME", "PROCESS", "HOSTS", "TOPOLOGY", "FILE"}};
   const std::string folder = emu::sessions_folder();
   for (const std::string& name : emu::session_names(folder)) {
     const emu::SessionFiles files = emu::session_files(folder, name);
@@ -199,8 +219,21 @@ int emulate_list() {
       emu::clean_up(files);
       continue;
     }
-    fmt::print("{} {}", name, read_file(files.lock));
+    rows.push_back(row_of(name, read_file(files.lock)));
   }
+  if (rows.size() == 1) {
+    say("no guests are up");
+    return 0;
+  }
+  std::array<std::size_t, 4> widths{};
+  for (const ListRow& row : rows)
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const ListRow& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format("{:<{}}  ", row[i], widths[i]);
+    text += row.back() + "\n";
+  }
+  write_file("-", text);
   return 0;
 }
 

@@ -7,65 +7,13 @@
 #include <map>
 #include <set>
 
+#include "cli/hop_picture.hpp"
 #include "cli/html.hpp"
 #include "cli/output.hpp"
 #include "cli/tree_layout.hpp"
 
 namespace gdr::cli {
 namespace {
-
-constexpr double box_width = 62;
-constexpr double box_height = 24;
-
-/// Names of the tree's boxes that a hop ends at: a bridge that only the graph has stands for nothing here.
-std::string box_of(const std::string& label, const TreeLayout& layout) { return layout.find(label) != nullptr ? label : std::string(); }
-
-using Ends = std::set<std::pair<std::string, std::string>>;
-
-Ends hops_of(const sim::Explanation& path, const TreeLayout& layout) {
-  Ends hops;
-  for (const sim::StageReport& stage : path.stages) {
-    std::string last;
-    for (const sim::HopReport& hop : stage.hops) {
-      const std::string from = box_of(hop.from, layout);
-      const std::string to = box_of(hop.to, layout);
-      if (!from.empty()) last = from;
-      if (!to.empty() && !last.empty() && last != to) hops.insert({last, to});
-      if (!to.empty()) last = to;
-    }
-  }
-  return hops;
-}
-
-std::string tree_svg(const TreeLayout& layout, const Ends& hops) {
-  const auto used = [&](const std::string& a, const std::string& b) { return hops.contains({a, b}) || hops.contains({b, a}); };
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\">\n", layout.width, layout.height);
-  const auto line = [&](const TreeLayout::Box& a, const TreeLayout::Box& b, const char* style) {
-    // Lines to the network go down first, those between sockets above what stands between them.
-    const double level = a.kind == "fabric" ? a.y : a.kind == "cpu" && b.kind == "cpu" ? a.y - box_height : 0;
-    if (level > 0)
-      svg += fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}V{:.1f}\" fill=\"none\" class=\"{}\"/>\n", b.x, b.y, level, a.x, a.y, style);
-    else
-      svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", a.x, a.y, b.x, b.y, style);
-  };
-  for (const TreeLayout::Box& box : layout.boxes)
-    for (const std::string& other : box.joined)
-      if (const TreeLayout::Box* to = layout.find(other)) line(box, *to, used(box.name, other) ? "hop" : "link");
-  // Hops beside the tree (NVLink, a detour that the tree has no line for).
-  for (const auto& [from, to] : hops) {
-    const TreeLayout::Box* a = layout.find(from);
-    const TreeLayout::Box* b = layout.find(to);
-    if (std::find(a->joined.begin(), a->joined.end(), to) == a->joined.end() && std::find(b->joined.begin(), b->joined.end(), from) == b->joined.end()) line(*a, *b, "hop");
-  }
-  std::set<std::string> touched;
-  for (const auto& [from, to] : hops) touched.insert({from, to});
-  for (const TreeLayout::Box& box : layout.boxes) {
-    svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"4\" class=\"{}{}\"><title>{}</title></rect>\n", box.x - box_width / 2,
-                       box.y - box_height / 2, box_width, box_height, box.kind, touched.contains(box.name) ? " on" : "", html_escaped(box.title));
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", box.x, box.y + 4, html_escaped(box.label));
-  }
-  return svg + "</svg>\n";
-}
 
 double end_of(const std::vector<TracedPath>& traced) {
   double end = 0;
@@ -128,14 +76,26 @@ std::string comparison_table(const std::vector<sim::Explanation>& paths) {
 
 std::string steps_table(const sim::Explanation& path) {
   std::string text = "<table><tr><th>step</th><th>begins, us</th><th>ends, us</th><th>bytes</th><th class=\"left\">way</th></tr>\n";
+  int number = 0;
   for (const sim::StageReport& stage : path.stages) {
     std::string way;
-    for (const sim::HopReport& hop : stage.hops) way += (way.empty() ? hop.from : "") + fmt::format(" &rarr; {} <small>({})</small>", html_escaped(hop.to), html_escaped(hop.link));
-    text += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"left\">{}</td></tr>\n", html_escaped(stage.name), short_number(stage.times.begin.us()),
+    for (const sim::HopReport& hop : stage.hops) {
+      const std::string rate = hop.bandwidth ? ", " + short_number(hop.bandwidth->gigabytes_per_second()) + " GB/s" : "";
+      way += (way.empty() ? html_escaped(hop.from) : "") + fmt::format(" &rarr; {} <small{}>({}{})</small>", html_escaped(hop.to), hop.limits ? " class=\"far\"" : "", html_escaped(hop.link), rate);
+    }
+    text += fmt::format("<tr><td>{}. {}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"left\">{}</td></tr>\n", ++number, html_escaped(stage.name), short_number(stage.times.begin.us()),
                         short_number(stage.times.end.us()), stage.mover ? to_string(stage.bytes) : "", way);
   }
   return text + "</table>\n";
 }
+
+constexpr const char* style_and_legend =
+    "<style>.link{stroke:#c3ccd6}.arrow{stroke:#d9541e;stroke-width:2.5}.arrow.limit{stroke:#b3261e;stroke-width:4}"
+    "svg text.rate{font-size:10px;fill:#8a3a12;paint-order:stroke;stroke:#fff;stroke-width:3px}svg text.rate.limit{fill:#b3261e;font-weight:700}"
+    "rect{fill:#f3f6f9;stroke:#9aa8b6}rect.on{fill:#fde5d8;stroke:#d9541e}rect.limit{stroke:#b3261e;stroke-width:3.5}rect.bar{fill:#1f5fa8;stroke:none}</style>\n"
+    "<p>One message alone. Arrows show where its bytes go; beside each, the steps of the table below that take it, and the GB/s that the link carries in that "
+    "direction (PCIe and network: headers included). Red, with the word limit: what holds the path back in the steady state; where that is no link, the device "
+    "it is about has a red frame. The bars show when each step works on a piece of the message; a piece is at the next step some time after.</p>\n";
 
 }  // namespace
 
@@ -146,13 +106,13 @@ std::string explanation_to_html(const Graph& graph, const std::vector<sim::Expla
       for (const sim::HopReport& hop : stage.hops) shown.insert({hop.from, hop.to});
   const TreeLayout layout = lay_out(graph, paths.front().prediction.transfer, shown);
   const double end = end_of(traced);
-  std::string body =
-      "<style>.link{stroke:#c3ccd6}.hop{stroke:#d9541e;stroke-width:3}rect{fill:#f3f6f9;stroke:#9aa8b6}rect.on{fill:#fde5d8;stroke:#d9541e}rect.bar{fill:#1f5fa8;stroke:none}</style>\n"
-      "<p>One message alone. The trees show where its bytes go (thick lines); the bars show when each step works on a piece of it; a piece is at the next step some time after.</p>\n";
+  std::string body = style_and_legend;
   body += comparison_table(paths);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     body += fmt::format("<h2>{}</h2>\n", to_string(paths[i].prediction.transfer.path));
-    body += tree_svg(layout, hops_of(paths[i], layout));
+    body += fmt::format("<p>Limited by {}.</p>\n", html_escaped(paths[i].prediction.bottleneck));
+    const std::vector<HopArrow> arrows = arrows_of(paths[i], layout);
+    body += tree_svg(layout, arrows, limiting_boxes(paths[i], layout, arrows));
     body += time_svg(traced[i], end);
     body += steps_table(paths[i]);
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -41,14 +42,21 @@ void add_import(CLI::App& app, Context& context) {
       ->add_option("files", options->files,
                    "output of lspci, nvidia-smi topo -m, lscpu..., XML of hwloc, a dump of rdma_topo, a capture, a folder or archive of "
                    "/sys, / for this machine, - for standard input: all of one machine. Or NCCL's topology files (NCCL_TOPO_DUMP_FILE), "
-                   "one for each host. What each is, is seen from its content")
+                   "one for each host. Or topologies of gdr, whose hosts are joined by a network. What each is, is seen from its content")
       ->required();
   command->add_option("-o,--output", options->output, "topology file to write; - is standard output")->capture_default_str();
   command->footer(
       "Examples:\n"
       "  gdr import lspci-tv.txt topo-m.txt lscpu.txt -o machine.json\n"
-      "  gdr import system.xml system.xml -o two-hosts.json");
-  command->callback([options, &context] { write_file(options->output, json::dump(to_json(read(*options, context.models)))); });
+      "  gdr import system.xml system.xml -o two-hosts.json\n"
+      "  gdr import machine.json machine.json -o two-hosts.json");
+  command->callback([options, &context] {
+    const Topology topology = read(*options, context.models);
+    write_file(options->output, json::dump(to_json(topology)));
+    for (const Host& host : topology.hosts)
+      for (const Remark& remark : host.remarks)
+        if (remark.rule == "tables-are-one-machine") std::fprintf(stderr, "gdr: %s %s\n", remark.message.c_str(), remark.remedy.c_str());
+  });
 }
 
 }  // namespace gdr::cli

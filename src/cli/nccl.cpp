@@ -13,6 +13,7 @@
 #include "common/file.hpp"
 #include "topology/import/machine.hpp"
 #include "verdict/nccl_decision.hpp"
+#include "verdict/nccl_history.hpp"
 #include "verdict/nccl_log.hpp"
 
 namespace gdr::cli {
@@ -142,7 +143,9 @@ void read_log(const Options& options, const ModelLibrary& models) {
     write_file("-", json::dump(json::Object{{"format", 1}, {"version", log.version}, {"lines", std::move(lines)}}));
     return;
   }
-  if (!options.topology.empty() && !log.version.empty()) {
+  if (!options.topology.empty() && !log.version.empty() && !nccl::known_version(log.version)) {
+    out += "\n" + wrapped(fmt::format("Not compared with {}: what NCCL {} decides is not known (known are {}).", options.topology, log.version, nccl::known_versions), 2) + "\n";
+  } else if (!options.topology.empty() && !log.version.empty()) {
     const Topology topology = load_input(options.topology, parse_settings(options.settings), &models);
     const std::size_t host = only_host_with_gpus(topology);
     out += compared(log, topology, host, nccl::decide(topology, host, models, log.version, environment_of(options)));
@@ -179,7 +182,7 @@ void add_nccl(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("nccl", "What NCCL of a version decides for each GPU and NIC, or what its log says");
   auto options = std::make_shared<Options>();
   command->add_option("topology", options->topology, "topology file or listing; with --log: to compare the log with");
-  command->add_option("--version", options->version, "NCCL's version, 2.3 and newer; without it that of the topology, else 2.28.9");
+  command->add_option("--version", options->version, "NCCL's version, 2.3 to 2.30; without it that of the topology, else 2.28.9");
   command->add_option("--env", options->environment, "NAME=VALUE as NCCL reads them, or a file of such lines; several times")->allow_extra_args(false);
   command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first")->allow_extra_args(false);
   command->add_option("--log", options->log, "explain the lines about GPUDirect RDMA of an NCCL_DEBUG=INFO log; - is standard input");
@@ -188,7 +191,11 @@ void add_nccl(CLI::App& app, Context& context) {
       "Examples:\n"
       "  gdr nccl machine.json --version 2.18 --env NCCL_NET_GDR_LEVEL=PHB\n"
       "  gdr nccl --log nccl.log --version 2.18.6");
-  command->callback([options, &context] { run(*options, *context.models); });
+  command->callback([options, command, &context] {
+    if (command->get_option("--version")->count() > 0 && options->version.empty())
+      throw InputError("--version is empty: write NCCL's version, as in 2.18.6, or leave it out");
+    run(*options, *context.models);
+  });
 }
 
 }  // namespace gdr::cli

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/predict_range.hpp"
+#include "cli/progress.hpp"
 #include "cli/transfer_options.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -42,33 +42,14 @@ struct Results {
   std::vector<Skipped> skipped;
 };
 
-/// One line on a terminal while many points are run; nothing elsewhere.
-class Progress {
- public:
-  explicit Progress(std::size_t total) : total_(total), shown_(isatty(STDERR_FILENO) != 0 && total > 20) {}
-  ~Progress() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void step() {
-    if (shown_ && ++done_ % 10 == 0) std::fprintf(stderr, "\rpredicting: %zu of %zu", done_, total_);
-  }
-
- private:
-  std::size_t total_;
-  bool shown_;
-  std::size_t done_ = 0;
-};
-
 Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const PredictOptions& options) {
   const std::vector<Transfer> transfers = transfers_of(parts.graph(), options);
   const Verdict verdict = judge(parts.graph(), parts.models());
   Results results;
-  Progress progress(transfers.size());
+  // A range takes many runs.
+  Progress progress("predicting", transfers.size(), options.range ? 1 : 10);
   for (const Transfer& asked : transfers) {
     const Transfer transfer = with_best_nics(parts.graph().topology(), verdict, asked);
-    progress.step();
     if (!results.skipped.empty() && results.skipped.back().path == transfer.path) continue;
     try {
       const PathVerdict answer = verdict_of(parts.graph(), parts.models(), verdict, transfer);
@@ -85,6 +66,7 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts, const 
       if (options.path != "all") throw;
       results.skipped.push_back({transfer.path, error.what(), false});
     }
+    progress.step();
   }
   const bool any_blocked = std::any_of(results.skipped.begin(), results.skipped.end(), [](const Skipped& s) { return s.blocked; });
   if (results.predictions.empty() && !any_blocked) throw InputError(results.skipped.front().reason);
@@ -126,6 +108,21 @@ std::string path_heading(const Graph& graph, PathKind path, const Results& resul
   return text;
 }
 
+/// Where the queue depth is the limit, messages wait for each other: for which step most.
+std::string waits_text(const std::vector<sim::Prediction>& predictions, std::size_t begin, std::size_t end) {
+  std::vector<std::pair<std::string, std::string>> steps;  // sizes, step
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto& step = predictions[i].longest_step;
+    if (!step) continue;
+    const std::string size = fmt::format("{} {}", to_string(predictions[i].transfer.size), short_number(step->time.us()));
+    if (!steps.empty() && steps.back().second == step->name) steps.back().first += ", " + size;
+    else steps.emplace_back(size, step->name);
+  }
+  std::string text;
+  for (const auto& [sizes, step] : steps) text += fmt::format("{}{} (us: {})", text.empty() ? "" : "; ", step, sizes);
+  return text.empty() ? text : "  " + wrapped("At this queue depth the longest step is: " + text, 4, 76) + "\n";
+}
+
 constexpr const char* legend =
     "\nlatency: one message alone, from its post to its last byte in the target memory;\n"
     "done: until the sender has its completion. GB/s: 10^9 payload bytes per second,\n"
@@ -150,6 +147,7 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
     text += fmt::format("  bytes per payload byte: host memory {:g}, DRAM {:g}, PCIe {:.2f}\n", last.host_memory_bytes_per_byte,
                         last.dram_bytes_per_byte, last.pcie_bytes_per_byte);
     text += table(rows);
+    text += waits_text(results.predictions, i, end);
     i = end;
   }
   if (!results.ranges.empty()) text += ranges_to_text(results.predictions, results.ranges);

@@ -26,8 +26,10 @@ json::Value to_json(const sim::Range& range) { return json::Array{rounded(range.
 
 PredictionRange range_of(sim::Simulator& simulator, const sim::Parts& parts, const Transfer& transfer, const sim::Options& options) {
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+  sim::Options near = options;
+  near.near = true;
   auto ranges = sim::range_of(parts.models(), sim::models_of(parts, plan), [&](const ModelLibrary& models) {
-    const sim::Prediction p = sim::predict(simulator, sim::Parts(parts.graph(), models), transfer, options);
+    const sim::Prediction p = sim::predict(simulator, sim::Parts(parts.graph(), models), transfer, near);
     return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
   });
   PredictionRange range{std::move(ranges[0]), std::move(ranges[1])};

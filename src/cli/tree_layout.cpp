@@ -7,9 +7,9 @@
 namespace gdr::cli {
 namespace {
 
-constexpr double column = 72;
-constexpr double row = 58;
-constexpr double margin = 40;
+constexpr double column = 96;
+constexpr double row = 68;
+constexpr double margin = 56;
 
 /// Places the boxes of one host, from `left` on; returns the x behind it.
 class HostLayout {
@@ -49,7 +49,7 @@ class HostLayout {
     double x = middle;
     for (const std::string& node : nodes) {
       if (!shown_.contains(name_of(node))) continue;
-      x += column;
+      x += memory_column;
       layout_.boxes.push_back({name_of(node), node, node + ", host memory", "memory", x, margin, {name_of(socket.name)}});
     }
     next_ = std::max(next_, x + column / 2);
@@ -125,11 +125,13 @@ const TreeLayout::Box* TreeLayout::find(const std::string& name) const {
 TreeLayout lay_out(const Graph& graph, const Transfer& transfer, const std::set<std::string>& shown) {
   TreeLayout layout;
   const Topology& topology = graph.topology();
-  double x = margin / 2;
+  // Numbers stand beside the outermost lines.
+  constexpr double room = 76;
+  double x = room;
   const bool two = transfer.from.host != transfer.to.host;
   x = HostLayout(topology.hosts.at(transfer.from.host), shown, layout).place(x);
   if (two) x = HostLayout(topology.hosts.at(transfer.to.host), shown, layout).place(x + column);
-  layout.width = x + margin;
+  layout.width = x + room;
   if (two) {
     TreeLayout::Box fabric{"fabric", "network", "the network", "fabric", layout.width / 2, layout.height + 10, {}};
     for (const TreeLayout::Box& box : layout.boxes)

@@ -9,6 +9,9 @@
 
 namespace gdr::cli {
 
+/// From a socket to the memory beside it, with room for an arrow and its number between.
+inline constexpr double memory_column = 136;
+
 /// The hosts of a transfer as boxes: sockets with their memory at the top, devices below, the network at the bottom.
 struct TreeLayout {
   struct Box {

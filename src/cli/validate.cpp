@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/validate_html.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -33,12 +34,32 @@ std::string unit(const sim::PublishedCase& published) { return sim::is_bandwidth
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100); }
 
+/// Three digits: what a prediction may be off by is not known better.
+std::string rough_number(double value) {
+  const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 6);
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string range_text(const sim::CaseResult& result) {
+  if (result.high <= 0) return {};
+  return fmt::format("{}..{}{}", rough_number(result.low), rough_number(result.high), result.in_range() ? "" : "!");
+}
+
+/// A name that the figures leave no room for in 80 columns stands on a line of its own above them.
 std::string case_table(const Results& results) {
-  std::vector<std::vector<std::string>> rows{{"case", "predicted", "measured", "unit", "error", "range"}};
-  for (const sim::CaseResult* r : results)
-    rows.push_back({r->published->name.substr(0, 38), short_number(r->predicted), short_number(r->published->measured), unit(*r->published), percent(r->error()),
-                    r->high > 0 ? fmt::format("{}..{}{}", short_number(r->low), short_number(r->high), r->in_range() ? "" : "!") : ""});
-  return table(rows);
+  constexpr std::size_t longest_name = 35;
+  std::vector<std::vector<std::string>> rows{{"case", "pred.", "meas.", "unit", "error", "range"}};
+  std::vector<std::string> above(1);
+  for (const sim::CaseResult* r : results) {
+    const std::string& name = r->published->name;
+    const bool fits = name.size() <= longest_name;
+    above.push_back(fits ? "" : name + "\n");
+    rows.push_back({fits ? name : "", short_number(r->predicted), short_number(r->published->measured), unit(*r->published), percent(r->error()), range_text(*r)});
+  }
+  std::string text;
+  const std::vector<std::string> lines = split(table(rows), '\n');
+  for (std::size_t i = 0; i < rows.size(); ++i) text += above[i] + lines[i] + "\n";
+  return text;
 }
 
 std::vector<std::string> summary_row(const std::string& name, const Results& results, bool ranges) {
@@ -75,7 +96,9 @@ std::string to_text(const Results& validation, const Results& calibration, const
     text += fmt::format("{}\n\n", title);
     for (const auto& [name, some] : by_category(results)) text += fmt::format("{}\n{}\n", name, case_table(some));
     text += summary(results, ranges) + "\n";
-    if (ranges) text += "range: what the prediction may be off by; ! the measured value lies outside.\nin range: share of measured values inside; high/low: of the ranges, median.\n\n";
+    text += "pred., meas.: predicted and measured.\n";
+    if (ranges) text += "range: what the prediction may be off by; ! the measured value lies outside.\nin range: share of measured values inside; high/low: of the ranges, median.\n";
+    text += "\n";
   }
   if (!validation.empty()) {
     text += "The worst of validation\n\n";
@@ -133,13 +156,18 @@ std::string to_json_text(const Results& validation, const Results& calibration, 
                                  {"categories", std::move(categories)}, {"cases", std::move(cases)}, {"left_out", std::move(left_out)}});
 }
 
+std::vector<sim::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models, const std::vector<sim::PublishedCase>& cases, bool ranges) {
+  Progress progress(ranges ? "running published cases and their ranges" : "running published cases", cases.size());
+  return sim::run_published(simulator, models, cases, ranges, [&] { progress.step(); });
+}
+
 int run(const Options& options, const ModelLibrary& models) {
   const std::filesystem::path data = std::filesystem::path(models.folder()).parent_path();
   const std::vector<std::string> paths = options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"} : options.paths;
   const sim::PublishedCases all = sim::load_published(paths, data / "topologies");
   if (all.cases.empty()) throw InputError("no case in " + (options.paths.empty() ? models.folder() + "/published" : options.paths.front()) + "; give a file or folder of cases");
   sim::Simulator simulator;
-  const auto results = sim::run_published(simulator, models, all.cases, !options.no_ranges);
+  const auto results = run_cases(simulator, models, all.cases, !options.no_ranges);
   Results validation;
   Results calibration;
   for (const sim::CaseResult& result : results) (result.published->calibration ? calibration : validation).push_back(&result);

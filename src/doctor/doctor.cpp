@@ -56,12 +56,23 @@ void far_pairs(const Verdict& verdict, Checks& checks) {
                       "That far pairs work does not clear the IOMMU and ACS."});
 }
 
+std::vector<Elsewhere> elsewhere_of(const std::vector<NamedText>& inputs) {
+  std::vector<Elsewhere> list;
+  for (const NamedText& input : inputs) {
+    if (recognise(input) != InputKind::text) continue;
+    const std::string file = input.name == "standard input" ? "FILE" : input.name;
+    for (const ForAnotherCommand& other : for_other_commands(input.text)) list.push_back({input.name, other.what, other.command + " " + file});
+  }
+  return list;
+}
+
 }  // namespace
 
 Report examine(const std::vector<NamedText>& inputs, const ModelLibrary& models) {
   Report report;
   const Facts facts = read_facts(inputs);
   report.missing = facts.missing;
+  report.elsewhere = elsewhere_of(inputs);
   report.topology = topology_of(inputs, models);
   if (report.topology) {
     // Facts that only the checklist has change the verdict, too.

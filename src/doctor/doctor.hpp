@@ -11,10 +11,18 @@
 
 namespace gdr::doctor {
 
+/// An input that the checklist has no use for, or not for all of it.
+struct Elsewhere {
+  std::string input;    ///< its name
+  std::string what;     ///< "a log of NCCL"
+  std::string command;  ///< "gdr nccl --log nccl.log"
+};
+
 struct Report {
   std::vector<Check> checks;                   ///< problems first, errors before warnings; then what is not known; then what is fine
   std::optional<Topology> topology;            ///< where the inputs show devices
   std::map<std::string, std::string> missing;  ///< what a capture could not read
+  std::vector<Elsewhere> elsewhere;            ///< what other commands read
 };
 
 /// The checklist for what the inputs (captures, listings, logs) say: their facts and, where they show devices, the findings of the verdict on

@@ -1,7 +1,10 @@
 #include "measured/measured.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -32,6 +35,8 @@ std::optional<Bytes> size_of(std::string_view text) {
 
 class Reader {
  public:
+  explicit Reader(std::string name) : name_(std::move(name)) {}
+
   void line(std::string_view text, std::size_t number_of_line) {
     line_ = number_of_line;
     const auto words = text::words(text);
@@ -143,6 +148,7 @@ class Reader {
     return true;
   }
 
+  /// IoType: READ XferType: GPUD Threads: 4 DataSetSize: ... IOSize: 1024(KiB) Throughput: 6.62 GiB/sec, ...
   bool gdsio(std::string_view text) {
     const auto throughput = text::after(text, "Throughput: ");
     if (!has(text, "XferType:") || !throughput) return false;
@@ -151,17 +157,51 @@ class Reader {
     const auto kib = text::int_after(text, "IOSize: ");
     if (!value || !kib || *kib < 1) return false;
     Figure one = figure("gdsio");
-    one.operation = has(text, "IoType: READ") ? Operation::read : Operation::write;
+    one.operation = gdsio_reads(first_word(text, "IoType:")) ? Operation::read : Operation::write;
     one.size = Bytes{static_cast<std::uint64_t>(*kib) * 1024};
     one.bandwidth = Bandwidth{*value * (words.size() > 1 && words[1].starts_with("GiB") ? gibi : mebi)};
-    if (const auto threads = text::int_after(text, "Threads: "); threads && *threads >= 1 && *threads <= 65536) one.threads = *threads;
-    // GPUD, GPUD_ASYNC, GPU_BATCH...: by GPUDirect Storage. CPU_GPU and its kin: through host memory. CPUONLY: no GPU.
-    const auto type = text::words(*text::after(text, "XferType:"));
-    one.gpu_memory = !type.empty() && has(type[0], "GPU");
-    if (*one.gpu_memory) one.peer_to_peer = type[0].starts_with("GPU");
+    one.threads = gdsio_threads(text);
+    gdsio_way(first_word(text, "XferType:"), one);
     figures.push_back(one);
     return true;
   }
+
+  bool gdsio_reads(std::string_view type) const {
+    const bool read = type == "READ" || type == "RANDREAD";
+    if (!read && type != "WRITE" && type != "RANDWRITE")
+      fail(fmt::format("IoType \"{}\" of gdsio: allowed are READ, WRITE, RANDREAD and RANDWRITE; give the line as gdsio printed it", text::printable(type, 40)));
+    return read;
+  }
+
+  int gdsio_threads(std::string_view text) const {
+    const std::string_view word = first_word(text, "Threads:");
+    const auto threads = text::whole_int(word);
+    if (!threads || *threads < 1 || *threads > 65536)
+      fail(fmt::format("Threads \"{}\" of gdsio: 1 to 65536, as many as -w gave it; what the throughput means depends on them", text::printable(word, 40)));
+    return *threads;
+  }
+
+  /// -x 0 to 7: by GPUDirect Storage, without a GPU, or through host memory.
+  void gdsio_way(std::string_view type, Figure& one) const {
+    static constexpr std::array<std::string_view, 4> direct{"GPUD", "GPUD_ASYNC", "GPU_BATCH", "GPU_BATCH_STREAM"};
+    static constexpr std::array<std::string_view, 3> bounced{"CPU_GPU", "CPU_ASYNC_GPU", "CPU_CACHED_GPU"};
+    const bool gds = std::find(direct.begin(), direct.end(), type) != direct.end();
+    const bool staged = std::find(bounced.begin(), bounced.end(), type) != bounced.end();
+    if (!gds && !staged && type != "CPUONLY")
+      fail(fmt::format("XferType \"{}\" of gdsio: it is not known which way the data went; known are {} (GPUDirect Storage), {} (through host memory) and "
+                       "CPUONLY; leave the line out, or measure with -x 0, 1 or 2",
+                       text::printable(type, 40), fmt::join(direct, ", "), fmt::join(bounced, ", ")));
+    one.gpu_memory = gds || staged;
+    if (*one.gpu_memory) one.peer_to_peer = gds;
+  }
+
+  static std::string_view first_word(std::string_view text, std::string_view key) {
+    const auto rest = text::after(text, key);
+    const auto words = rest ? text::words(*rest) : std::vector<std::string_view>();
+    return words.empty() ? std::string_view() : words.front();
+  }
+
+  [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: line {}: {}", name_, line_, what)); }
 
   /// Matrices of GPUs: p2pBandwidthLatencyTest and nvbandwidth.
   void matrix(std::string_view text, const std::vector<std::string_view>& words) {
@@ -214,6 +254,7 @@ class Reader {
     matrix_rows_seen_ = false;
   }
 
+  std::string name_;
   std::size_t line_ = 0;
   std::optional<bool> gpu_memory_;
   std::optional<Figure> perftest_, osu_, matrix_;
@@ -228,7 +269,7 @@ class Reader {
 }  // namespace
 
 std::vector<Figure> read_figures(std::string_view text, const std::string& name) {
-  Reader reader;
+  Reader reader(name);
   const auto lines = text::lines(text);
   for (std::size_t i = 0; i < lines.size(); ++i) reader.line(text::without_escapes(lines[i]), i + 1);
   if (reader.figures.empty())

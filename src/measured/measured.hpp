@@ -28,7 +28,8 @@ struct Figure {
 };
 
 /// Output of ib_write_bw, ib_read_bw, ib_send_bw and their _lat, nccl-tests, OSU's point-to-point tests, nvbandwidth, CUDA's
-/// p2pBandwidthLatencyTest and gdsio; several in one text. Throws InputError when there is no figure in it.
+/// p2pBandwidthLatencyTest and gdsio; several in one text. Throws InputError when there is no figure in it, and naming the
+/// line when a line of gdsio does not say a way, a direction or a number of threads that there is.
 std::vector<Figure> read_figures(std::string_view text, const std::string& name);
 
 }  // namespace gdr::measured

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 
+#include "verdict/nccl_history.hpp"
 #include "verdict/rules.hpp"
 
 namespace gdr {
 
 void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& notes) {
+  if (!nccl.unknown_version().empty())
+    notes.push_back({"nccl-version-unknown",
+                     Effect::informs,
+                     host_place(),
+                     fmt::format("NCCL {} is not known here (known are {}): distances and the level are taken to be those of the newest known.", nccl.unknown_version(), nccl::known_versions),
+                     "Compare with what it logs (NCCL_DEBUG=INFO; gdr nccl --log)."});
   if (pair.tree_hidden || !nccl.level_too_low(pair.from, pair.to)) return;
   const nccl::PathType type = nccl.type(pair.from, pair.to);
   const ForwardLimit limit = forward_limit(pair);

@@ -6,6 +6,7 @@
 
 #include "topology/distance.hpp"
 #include "verdict/device_models.hpp"
+#include "verdict/nccl_history.hpp"
 #include "verdict/nccl_paths.hpp"
 
 namespace gdr {
@@ -49,6 +50,7 @@ NcclDistances::NcclDistances(const Graph& graph, const ModelLibrary& models) : g
   settings_.net_gdr_level = host.software.nccl_net_gdr_level;
   const bool known = runs_nccl(host, models, settings_.version);
   level_ = nccl::gdr_level(known ? nccl::rules_of(settings_.version) : nccl::Rules{}, settings_);
+  if (known && !nccl::known_version(settings_.version)) unknown_version_ = settings_.version;
   if (known) look(models);
 }
 

@@ -21,6 +21,8 @@ class NcclDistances {
   [[nodiscard]] nccl::PathType type(DeviceId a, DeviceId b) const;
   /// GPUDirect RDMA between the two is off, and a higher NCCL_NET_GDR_LEVEL alone would switch it on.
   [[nodiscard]] bool level_too_low(DeviceId gpu, DeviceId nic) const;
+  /// The host's version, where it is newer than what is known: it is taken to be the newest known. Else empty.
+  [[nodiscard]] const std::string& unknown_version() const { return unknown_version_; }
   /// "its default level PXB", "NCCL_NET_GDR_LEVEL=PIX"
   [[nodiscard]] std::string level_text() const;
 
@@ -30,6 +32,7 @@ class NcclDistances {
 
   const Graph& graph_;
   nccl::Settings settings_;
+  std::string unknown_version_;
   nccl::PathType level_ = nccl::PathType::pxb;
   std::map<DevicePair, nccl::PathType> types_;
   std::map<DevicePair, bool> too_low_;  ///< of GPU and NIC

@@ -49,7 +49,7 @@ std::string bus_number(const std::string& bus_id) {
 
 }  // namespace
 
-int version_number(const std::string& version) {
+std::optional<int> known_version(const std::string& version) {
   std::array<int, 3> parts{0, 0, 0};
   const char* at = version.data();
   const char* const end = at + version.size();
@@ -63,8 +63,13 @@ int version_number(const std::string& version) {
     ++at;
   }
   const int number = parts[0] * 10000 + parts[1] * 100 + parts[2];
-  if (count < 2 || number < 20300) throw InputError(fmt::format("NCCL version \"{}\": allowed are 2.3 and newer, as in 2.18.6", version.substr(0, 40)));
-  return number;
+  return count < 2 || number < 20300 || number >= 23100 ? std::nullopt : std::optional(number);
+}
+
+int version_number(const std::string& version) {
+  const auto number = known_version(version);
+  if (!number) throw InputError(fmt::format("NCCL version \"{}\": known are {}, as in 2.18.6; what another one decides is not known", version.substr(0, 40), known_versions));
+  return *number;
 }
 
 std::optional<std::string> path_word(int version, int number) {

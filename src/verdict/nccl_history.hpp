@@ -11,7 +11,11 @@ namespace gdr::nccl {
 
 // What NCCL's logs mean, for every version since 2.3: the numbers of path types and the wording of the lines about GPUDirect RDMA.
 
-/// 2.18.6 as 21806. Throws InputError for what is no version, or older than 2.3.
+/// Versions whose sources were read. Numbers moved with releases, so that a newer one may mean other things by them.
+inline constexpr std::string_view known_versions = "2.3 to 2.30";
+/// 2.18.6 as 21806; nullopt: no version, or none of those.
+std::optional<int> known_version(const std::string& version);
+/// The same; throws InputError where that is nullopt.
 int version_number(const std::string& version);
 
 /// The word for a path type's number in a log of this version: "SYS" for 7 in 2.12 to 2.25. SOC was the old word for SYS; nullopt: the

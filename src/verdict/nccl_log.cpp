@@ -72,8 +72,12 @@ std::string of_all_versions(const Comparison& c) {
 }
 
 std::string explain_distance(const Comparison& c, bool enabled, const std::string& version, Explained& line) {
+  const std::string used = fmt::format("GPUDirect RDMA is {}.", enabled ? "used" : "not used");
+  if (!version.empty() && !known_version(version))
+    return fmt::format("{} Which distances {} and {} are in NCCL {} is not known here (known are {}); there they would be: {}.", used, c.distance, c.level, version, known_versions,
+                       of_all_versions(c));
   if (version.empty())
-    return fmt::format("GPUDirect RDMA is {}. Which distances {} and {} are depends on NCCL's version, which the log does not say: {}.", enabled ? "used" : "not used", c.distance, c.level,
+    return fmt::format("{} Which distances {} and {} are depends on NCCL's version, which the log does not say: {}.", used, c.distance, c.level,
                        of_all_versions(c));
   const int number = version_number(version);
   const auto distance = path_word(number, c.distance);
@@ -87,6 +91,28 @@ std::string explain_distance(const Comparison& c, bool enabled, const std::strin
   if (number >= 20600) meaning += fmt::format(" {}={} would use it, which need not be faster over the CPU.", variable, *distance);
   else meaning += fmt::format(" {}={} would use it, which need not be faster over the CPU.", variable, c.distance + 1);
   return meaning;
+}
+
+/// The line of `gdr transfer` (docs/transport.md), which has NCCL's shape, numbers of its own and the path behind.
+bool explain_transport(std::string_view text, const Comparison& c, bool enabled, Explained& line) {
+  static constexpr std::array<std::string_view, 5> words{"LOC", "PIX", "PXB", "PHB", "SYS"};
+  const auto rest = text::after(text, "), path ");
+  const auto size = static_cast<int>(words.size());
+  if (!rest || c.distance < 0 || c.distance >= size || c.level < 0 || c.level >= size) return false;
+  const std::string_view distance = words.at(static_cast<std::size_t>(c.distance));
+  const std::string_view level = words.at(static_cast<std::size_t>(c.level));
+  const auto colon = rest->find(':');
+  const std::string path = text::printable(rest->substr(0, colon), 20);
+  const std::string reason = colon == std::string_view::npos ? "" : text::printable(text::trim(rest->substr(colon + 1)), 120);
+  line.distance = distance;
+  const bool near = c.distance <= c.level;
+  std::string why = near ? "is near enough" : "is too far";
+  if (enabled && !near) why += ", and GPUDirect RDMA is used all the same: one end asked for this path by name";
+  else if (enabled) why += ": GPUDirect RDMA is used";
+  else if (near) why += fmt::format(", but the path is {} for another reason: {}", path, reason);
+  else why += fmt::format(": the path is {}", path);
+  line.meaning = fmt::format("A line of gdr transfer, whose numbers are LOC 0, PIX 1, PXB 2, PHB 3, SYS 4. For the level {} the distance {} {}.", level, distance, why);
+  return true;
 }
 
 std::string word_after(std::string_view text, std::string_view key) {
@@ -107,7 +133,7 @@ bool explain(std::string_view text, const std::string& version, Explained& line)
     if (line.gpu.empty()) line.gpu = word_after(text, "(rank ");
     line.net = word_after(text, "HCA ");
     if (line.net.empty()) line.net = word_after(text, "- NET/");
-    line.meaning = explain_distance(*c, enabled, version, line);
+    if (!explain_transport(text, *c, enabled, line)) line.meaning = explain_distance(*c, enabled, version, line);
     return true;
   }
   if (gdr_line && text.find("for HCA") != std::string_view::npos) {
@@ -155,7 +181,7 @@ Log read_log(std::string_view text, const std::string& name, const std::string& 
     const auto said = text::after(line, "NCCL version ");
     if (!said || !log.version.empty()) continue;
     const std::string found(said->substr(0, said->find_first_not_of("0123456789.")));
-    if (found.starts_with("2.") && found.size() > 3) log.version = found;
+    if (found.size() >= 3 && found[0] != '.' && found.find('.') != std::string::npos && found.size() <= 12) log.version = found;
   }
   if (!any) throw InputError(fmt::format("{}: no line of NCCL in it; NCCL_DEBUG=INFO makes it write them", name));
   for (std::size_t i = 0; i < lines.size(); ++i) {

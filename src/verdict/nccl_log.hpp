@@ -24,8 +24,8 @@ struct Log {
   std::vector<std::string> settings;  ///< "NCCL_NET_GDR_LEVEL set by environment to PHB"
 };
 
-/// Reads a log. `version` is used where the log does not say its own; with neither, numbers of distances are told for all versions that
-/// they fit. Throws InputError when the text has no line of NCCL.
+/// Reads a log. `version` is used where the log does not say its own; with neither, or where the log's is none of known_versions, numbers
+/// of distances are told for all versions that they fit. Throws InputError when the text has no line of NCCL, or `version` is not known.
 Log read_log(std::string_view text, const std::string& name, const std::string& version = {});
 
 }  // namespace gdr::nccl

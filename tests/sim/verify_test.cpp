@@ -43,6 +43,46 @@ TEST(Measured, ReadsPerftest) {
   EXPECT_NEAR(latency.at(0).latency->us(), 1.55, 1e-9);
 }
 
+std::string gdsio_line(const std::string& io, const std::string& way, const std::string& threads) {
+  return "IoType: " + io + " XferType: " + way + " Threads: " + threads +
+         " DataSetSize: 104837120/104857600(KiB) IOSize: 1024(KiB) Throughput: 6.622534 GiB/sec, Avg_Latency: 589.4 usecs ops: 102380 total_time 15.1 secs\n";
+}
+
+TEST(Measured, ReadsTheWaysOfGdsio) {
+  for (const char* way : {"GPUD", "GPUD_ASYNC", "GPU_BATCH", "GPU_BATCH_STREAM"}) EXPECT_EQ(read_figures(gdsio_line("READ", way, "4"), "t").at(0).peer_to_peer, true) << way;
+  for (const char* way : {"CPU_GPU", "CPU_ASYNC_GPU", "CPU_CACHED_GPU"}) {
+    const Figure figure = read_figures(gdsio_line("READ", way, "4"), "t").at(0);
+    EXPECT_EQ(figure.peer_to_peer, false) << way;
+    EXPECT_EQ(figure.gpu_memory, true) << way;
+  }
+  const Figure host = read_figures(gdsio_line("RANDREAD", "CPUONLY", "65536"), "t").at(0);
+  EXPECT_EQ(host.gpu_memory, false);
+  EXPECT_EQ(host.operation, Operation::read) << "RANDREAD was taken for a write";
+  EXPECT_EQ(host.threads, 65536);
+  EXPECT_EQ(read_figures(gdsio_line("RANDWRITE", "GPUD", "1"), "t").at(0).operation, Operation::write);
+}
+
+std::string refusal_of_figures(const std::string& text) {
+  try {
+    (void)read_figures(text, "gdsio.txt");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Measured, SaysWhatIsWrongInALineOfGdsio) {
+  const std::string good = gdsio_line("READ", "GPUD", "4");
+  EXPECT_EQ(refusal_of_figures(good + gdsio_line("READ", "GPUX", "4")),
+            "gdsio.txt: line 2: XferType \"GPUX\" of gdsio: it is not known which way the data went; known are GPUD, GPUD_ASYNC, GPU_BATCH, GPU_BATCH_STREAM (GPUDirect "
+            "Storage), CPU_GPU, CPU_ASYNC_GPU, CPU_CACHED_GPU (through host memory) and CPUONLY; leave the line out, or measure with -x 0, 1 or 2");
+  for (const char* threads : {"0", "-1", "65537", "many"})
+    EXPECT_EQ(refusal_of_figures(gdsio_line("READ", "GPUD", threads)),
+              std::string("gdsio.txt: line 1: Threads \"") + threads + "\" of gdsio: 1 to 65536, as many as -w gave it; what the throughput means depends on them");
+  EXPECT_EQ(refusal_of_figures(gdsio_line("VERIFY", "GPUD", "4")),
+            "gdsio.txt: line 1: IoType \"VERIFY\" of gdsio: allowed are READ, WRITE, RANDREAD and RANDWRITE; give the line as gdsio printed it");
+}
+
 TEST(Measured, ReadsTheOtherTools) {
   const auto osu = read_figures("# OSU MPI-CUDA Bi-Directional Bandwidth Test v5.9\n# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n# Size      Bandwidth (MB/s)\n4194304     23500.25\n", "t");
   EXPECT_NEAR(osu.at(0).bandwidth->gigabytes_per_second(), 23.50025, 1e-6);

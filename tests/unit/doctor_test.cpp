@@ -53,6 +53,26 @@ doctor::Report examine(const observed::Capture& one, const std::string& env = {}
   return doctor::examine(inputs, models());
 }
 
+std::vector<std::string> commands_for(const std::string& text) {
+  std::vector<std::string> commands;
+  for (const doctor::Elsewhere& one : doctor::examine({{text, "some.txt"}}, models()).elsewhere) commands.push_back(one.command);
+  return commands;
+}
+
+TEST(Doctor, SaysWhichCommandReadsAnInput) {
+  using List = std::vector<std::string>;
+  const std::string log = "h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n";
+  const std::string table = "#  size  count  type  redop  root  time  algbw  busbw #wrong\n";
+  EXPECT_EQ(commands_for(log), List{"gdr nccl --log some.txt"});
+  EXPECT_EQ(commands_for(log + table), (List{"gdr verify MACHINE --measured some.txt", "gdr nccl --log some.txt"})) << "nccl-tests with NCCL_DEBUG=INFO";
+  for (const char* text : {" #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n", " #bytes #iterations t_min[usec] t_max[usec] t_typical[usec]\n",
+                           "# OSU MPI-CUDA Bandwidth Test v5.9\n", "IoType: READ XferType: NEW Threads: 0\n",
+                           "Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n", "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n"})
+    EXPECT_EQ(commands_for(text), List{"gdr verify MACHINE --measured some.txt"}) << text;
+  EXPECT_EQ(commands_for("NCCL_NET_GDR_LEVEL=PHB\n[1] nvidia_peermem: Unknown symbol\nhello\n"), List{}) << "the checklist reads all of it";
+  EXPECT_EQ(doctor::examine({{log, "standard input"}}, models()).elsewhere.at(0).command, "gdr nccl --log FILE");
+}
+
 TEST(Capture, GoesThroughAFileUnchanged) {
   const observed::Capture one = capture();
   const observed::Capture again = observed::read_capture(json::parse(json::dump(to_json(one)), "c"), "c");

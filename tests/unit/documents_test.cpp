@@ -128,6 +128,83 @@ TEST(Documents, EveryJsonBlockLoads) {
   for (const char* kind : {"topology", "model", "cases", "flows"}) EXPECT_GE(loaded[kind], 1) << "no block holds a " << kind;
 }
 
+/// A command of a ```console block and what stands below it.
+struct Shown {
+  std::string place;
+  std::string command;
+  std::vector<std::string> lines;
+};
+
+std::vector<Shown> console_blocks(const std::string& file) {
+  std::vector<Shown> shown;
+  std::istringstream in(gdr::read_file(file));
+  bool inside = false;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (inside && line == "```") inside = false;
+    else if (inside && line.starts_with("$ ")) shown.push_back({file + ":" + std::to_string(number), line.substr(2), {}});
+    else if (inside && !shown.empty()) shown.back().lines.push_back(line);
+    else inside = inside || line == "```console";
+  }
+  return shown;
+}
+
+/// The line of `wanted` that `output` does not have in this order; "..." stands for any lines. Empty: it has all.
+std::string missing_line(const std::vector<std::string>& wanted, const std::vector<std::string>& output) {
+  std::size_t at = 0;
+  bool skip = false;
+  for (const std::string& line : wanted) {
+    if (line == "...") {
+      skip = true;
+      continue;
+    }
+    const auto from = output.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto found = skip ? std::find(from, output.end(), line) : from;
+    if (found == output.end() || *found != line) return line;
+    at = static_cast<std::size_t>(found - output.begin()) + 1;
+    skip = false;
+  }
+  return skip || at == output.size() ? "" : "the end of the output";
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Documents, ConsoleBlocksShowWhatTheToolPrints) {
+  const fs::path before = fs::current_path();
+  fs::current_path(project);
+  std::size_t shown = 0;
+  for (const auto& entry : fs::directory_iterator(project + "/docs")) {
+    if (entry.path().extension() != ".md") continue;
+    for (const Shown& one : console_blocks(entry.path().string())) {
+      SCOPED_TRACE(one.place);
+      ++shown;
+      ASSERT_TRUE(one.command.starts_with("gdr ")) << "only gdr is run here";
+      const ToolRun run = run_tool(one.command.substr(4));
+      EXPECT_EQ(run.code, 0) << run.out;
+      EXPECT_EQ(missing_line(one.lines, lines_of(run.out)), "") << run.out;
+    }
+  }
+  fs::current_path(before);
+  EXPECT_GE(shown, 8U);
+}
+
+TEST(Documents, AShownOutputIsHeldLineByLine) {
+  using Lines = std::vector<std::string>;
+  const Lines output{"one", "two", "three"};
+  EXPECT_EQ(missing_line({"one", "two", "three"}, output), "");
+  EXPECT_EQ(missing_line({"...", "two", "..."}, output), "");
+  EXPECT_EQ(missing_line({"one", "three"}, output), "three") << "a line is left out";
+  EXPECT_EQ(missing_line({"one", "two"}, output), "the end of the output");
+  EXPECT_EQ(missing_line({"...", "three", "two"}, output), "two") << "another order";
+  EXPECT_EQ(missing_line({"...", "Three"}, output), "Three");
+}
+
 /// The words in backquotes of a text.
 std::vector<std::string> code_words(const std::string& text) {
   std::vector<std::string> words;

@@ -7,10 +7,12 @@
 #include "common/error.hpp"
 #include "tests/unit/shared.hpp"
 #include "topology/topology_json.hpp"
+#include "transport/path_policy.hpp"
 #include "verdict/nccl_decision.hpp"
 #include "verdict/nccl_history.hpp"
 #include "verdict/nccl_log.hpp"
 #include "verdict/nccl_paths.hpp"
+#include "verdict/verdict.hpp"
 
 namespace gdr::nccl {
 namespace {
@@ -51,8 +53,63 @@ TEST(NcclHistory, NumbersOfEveryVersion) {
   EXPECT_EQ(word("2.30.7", 9), "SYS");
   EXPECT_EQ(path_number(version_number("2.18.6"), PathType::sys), 7);
   EXPECT_EQ(path_number(version_number("2.6.4"), PathType::nvb), std::nullopt);
-  EXPECT_THROW(version_number("2.2"), InputError);
   EXPECT_THROW(version_number("two"), InputError);
+}
+
+TEST(NcclHistory, EndsWhereNothingIsKnown) {
+  EXPECT_EQ(known_version("2.3"), 20300);
+  EXPECT_EQ(known_version("2.2.13"), std::nullopt);
+  EXPECT_EQ(known_version("2.30.99"), 23099);
+  for (const char* newer : {"2.31", "2.31.0", "3.0", "", "2", "v2.18"}) EXPECT_EQ(known_version(newer), std::nullopt) << newer;
+  try {
+    (void)decide(server("dgx-a100"), 0, models(), "3.0", {});
+    ADD_FAILURE() << "a version that is not known was decided";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "NCCL version \"3.0\": known are 2.3 to 2.30, as in 2.18.6; what another one decides is not known");
+  }
+  const auto rules = [](const char* version) {
+    const Topology topology = load_topology(std::string(GDR_PROJECT_DIR) + "/topologies/servers/dgx-a100.json", {{"h0.nccl_version", version}});
+    std::vector<std::string> names;
+    for (const Finding& finding : judge(gdr::Graph(topology), models()).findings)
+      if (finding.rule == "nccl-version-unknown") names.push_back(finding.where + ": " + finding.message);
+    return names;
+  };
+  EXPECT_EQ(rules("2.30.7"), std::vector<std::string>{});
+  EXPECT_EQ(rules("2.31.1"),
+            std::vector<std::string>{"h0: NCCL 2.31.1 is not known here (known are 2.3 to 2.30): distances and the level are taken to be those of the newest known."});
+}
+
+/// gdr transfer logs in NCCL's shape, with numbers of its own.
+TEST(NcclLog, LinesOfOurTransport) {
+  using transport::Distance;
+  using transport::Path;
+  const auto explained = [](Distance distance, Path path, const std::string& reason) {
+    transport::PathFacts facts;
+    facts.memory = "bar0";
+    facts.nics = "rxe0";
+    facts.distance = distance;
+    return read_log("gdr: " + transport::log_line(facts, {path, reason}) + "\n", "log").lines.at(0);
+  };
+  for (const Distance distance : {Distance::loc, Distance::pix, Distance::pxb, Distance::phb, Distance::sys}) {
+    const Explained line = explained(distance, Path::gdr, "peer memory");
+    EXPECT_EQ(line.distance, to_string(distance));
+    EXPECT_EQ(line.gdr, true);
+    const std::string said = distance <= Distance::pxb ? "is near enough: GPUDirect RDMA is used." : "is too far, and GPUDirect RDMA is used all the same: one end asked for this path by name.";
+    EXPECT_EQ(line.meaning, "A line of gdr transfer, whose numbers are LOC 0, PIX 1, PXB 2, PHB 3, SYS 4. For the level PXB the distance " + std::string(to_string(distance)) + " " + said);
+  }
+  EXPECT_NE(explained(Distance::phb, Path::staged, "PHB is farther than PXB").meaning.find("PHB is too far: the path is staged."), std::string::npos);
+  EXPECT_NE(explained(Distance::pix, Path::staged, "bar0 does not register").meaning.find("near enough, but the path is staged for another reason: bar0 does not register."), std::string::npos);
+}
+
+TEST(NcclLog, OfAVersionThatIsNotKnown) {
+  const std::string line = "h:1:2 [0] NCCL INFO GPU Direct RDMA Disabled for GPU c1000 / HCA 0 (distance 7 > 4)\n";
+  const Log log = read_log("h:1:2 [0] NCCL INFO NCCL version 3.0.1+cuda14.0\n" + line, "log");
+  EXPECT_EQ(log.version, "3.0.1");
+  EXPECT_EQ(log.lines.at(0).gdr, false);
+  EXPECT_EQ(log.lines[0].distance, std::nullopt);
+  EXPECT_EQ(log.lines[0].meaning.find("GPUDirect RDMA is not used. Which distances 7 and 4 are in NCCL 3.0.1 is not known here (known are 2.3 to 2.30); there they would be: SYS > PXB in 2.12"), 0U)
+      << log.lines[0].meaning;
+  EXPECT_THROW(read_log(line, "log", "3.0"), InputError);
 }
 
 TEST(NcclHistory, LinesOfEveryVersion) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 
@@ -13,6 +14,7 @@
 #include "topology/import/captured_files.hpp"
 #include "topology/import/host_facts.hpp"
 #include "topology/import/hwloc.hpp"
+#include "topology/import/join.hpp"
 #include "topology/import/lspci.hpp"
 #include "topology/import/nccl_identify.hpp"
 #include "topology/import/observed_host.hpp"
@@ -20,6 +22,7 @@
 #include "topology/import/sysfs.hpp"
 #include "topology/import/text.hpp"
 #include "topology/import/topo_matrix.hpp"
+#include "topology/topology_json.hpp"
 
 namespace gdr {
 namespace {
@@ -28,19 +31,6 @@ bool is_archive(std::string_view text) {
   for (const std::string_view magic : {std::string_view("BZh"), std::string_view("\x1f\x8b"), std::string_view("\xfd" "7zXZ"), std::string_view("\x28\xb5\x2f\xfd")})
     if (text.starts_with(magic)) return true;
   return text.size() > 262 && text.substr(257, 5) == "ustar";
-}
-
-/// What people give by mistake, by words that only it has.
-std::string mistaken_for(std::string_view text) {
-  for (const auto& [words, what] :
-       {std::pair<std::string_view, std::string_view>{"Bandwidth Matrix (GB/s)", "bandwidths that were measured"},
-        {"BW average[", "bandwidths that ib_write_bw or the like measured"},
-        {"algbw", "bandwidths that nccl-tests measured"},
-        {"Throughput: ", "throughput that gdsio measured"}})
-    if (text.find(words) != std::string_view::npos) return std::string(what) + ", which gdr verify reads";
-  for (const std::string_view words : {"NCCL INFO", "NCCL WARN"})
-    if (text.find(words) != std::string_view::npos) return "a log of NCCL, which gdr nccl --log reads";
-  return {};
 }
 
 observed::Machine read_text(const NamedText& input) {
@@ -55,12 +45,12 @@ observed::Machine read_text(const NamedText& input) {
   observed::merge(machine, matrix.take());
   observed::merge(machine, facts.take());
   if (machine.formats.empty()) {
-    const std::string mistake = mistaken_for(input.text);
-    throw InputError(mistake.empty()
+    const auto others = for_other_commands(input.text);
+    throw InputError(others.empty()
                          ? fmt::format("{}: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m "
                                        "print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys",
                                        input.name)
-                         : fmt::format("{}: {}", input.name, mistake));
+                         : fmt::format("{}: {}, which {} FILE reads", input.name, others.front().what, others.front().command));
   }
   return machine;
 }
@@ -82,7 +72,7 @@ observed::Machine read_one(const NamedText& input) {
     case InputKind::topology:
       break;
   }
-  throw InputError(fmt::format("{}: a topology of gdr already; nothing to import", input.name));
+  throw InputError(fmt::format("{}: a topology of gdr already; nothing to import. Topologies are joined by importing two or more of them and nothing else", input.name));
 }
 
 std::string topology_name(const std::string& path) {
@@ -110,7 +100,56 @@ Topology topology_of(const observed::Machine& machine, const std::string& name, 
                                      : "without their names, so it is not known what they are; give lspci -tv, or lspci -nn with it"));
 }
 
+Topology join_files(const std::vector<NamedText>& inputs) {
+  std::vector<Topology> topologies;
+  std::vector<std::string> files;
+  for (const NamedText& input : inputs) {
+    topologies.push_back(read_topology(json::parse(input.text, input.name), input.name, std::filesystem::path(input.name).parent_path().string()));
+    files.push_back(input.name);
+  }
+  Topology joined = join(topologies, files);
+  joined.name = topology_name(inputs.front().name);
+  return joined;
+}
+
+/// Who gives two tables may mean two hosts, as with two files of NCCL.
+void note_tables(const std::vector<NamedText>& inputs, observed::Machine& machine) {
+  const auto has_table = [](const NamedText& input) {
+    return recognise(input) == InputKind::text && read_text(input).matrix.has_value();
+  };
+  const auto count = std::count_if(inputs.begin(), inputs.end(), has_table);
+  if (count > 1)
+    machine.remarks.push_back({"tables-are-one-machine", Severity::note, "host", fmt::format("{} inputs hold a table of nvidia-smi topo -m, and all inputs are taken for one machine.", count),
+                               "If they are of several hosts, import each by itself, then join the files: gdr import A.json B.json."});
+}
+
 }  // namespace
+
+std::vector<ForAnotherCommand> for_other_commands(std::string_view text) {
+  struct Mark {
+    std::string_view words;
+    std::string_view what;
+    std::string_view command;
+  };
+  static constexpr std::string_view verify = "gdr verify MACHINE --measured";
+  static constexpr std::string_view log = "gdr nccl --log";
+  static constexpr std::array<Mark, 10> marks{{{"BW average[", "bandwidths that ib_write_bw or the like measured", verify},
+                                               {"t_typical[usec]", "latencies that ib_write_lat or the like measured", verify},
+                                               {"algbw", "bandwidths that nccl-tests measured", verify},
+                                               {"# OSU ", "figures that OSU's tests measured", verify},
+                                               {"XferType:", "throughput that gdsio measured", verify},
+                                               {"Bandwidth Matrix (GB/s)", "bandwidths that p2pBandwidthLatencyTest measured", verify},
+                                               {"GPU(row)", "bandwidths that nvbandwidth measured", verify},
+                                               {"NCCL INFO", "a log of NCCL", log},
+                                               {"NCCL WARN", "a log of NCCL", log},
+                                               {"GPU Direct RDMA ", "lines of a log of NCCL", log}}};
+  std::vector<ForAnotherCommand> found;
+  for (const Mark& mark : marks) {
+    const bool known = std::any_of(found.begin(), found.end(), [&](const ForAnotherCommand& other) { return other.command == mark.command; });
+    if (!known && text.find(mark.words) != std::string_view::npos) found.push_back({std::string(mark.what), std::string(mark.command)});
+  }
+  return found;
+}
 
 InputKind recognise(const NamedText& input) {
   const std::string_view text = input.text;
@@ -143,13 +182,15 @@ observed::Machine read_machine(const std::vector<NamedText>& inputs) {
       throw InputError(what.starts_with(input.name) ? what : input.name + ": " + what);
     }
   }
+  note_tables(inputs, machine);
   return machine;
 }
 
 Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models) {
   if (inputs.empty()) throw InputError("import: at least one file is needed");
-  const auto is_nccl = [](const NamedText& input) { return recognise(input) == InputKind::nccl_xml; };
-  if (std::all_of(inputs.begin(), inputs.end(), is_nccl)) return import_nccl_xml(inputs, models);
+  const auto all_are = [&](InputKind kind) { return std::all_of(inputs.begin(), inputs.end(), [&](const NamedText& input) { return recognise(input) == kind; }); };
+  if (inputs.size() > 1 && all_are(InputKind::topology)) return join_files(inputs);
+  if (all_are(InputKind::nccl_xml)) return import_nccl_xml(inputs, models);
   return topology_of(read_machine(inputs), inputs.front().name, models);
 }
 

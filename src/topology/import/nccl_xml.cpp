@@ -11,6 +11,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "topology/import/join.hpp"
 #include "topology/import/nccl_elements.hpp"
 #include "topology/import/nccl_facts.hpp"
 #include "topology/import/nccl_identify.hpp"
@@ -182,18 +183,6 @@ std::string topology_name(const std::string& file) {
   return name.empty() ? "imported" : name;
 }
 
-/// Nothing in the files tells of the network but the link layer of its NICs.
-Fabric fabric_of(const Topology& topology) {
-  bool infiniband = false;
-  bool ethernet = false;
-  for (const DeviceId id : devices_of_kind(topology, DeviceKind::nic)) {
-    const auto layer = get(topology, id).link_layer;
-    infiniband = infiniband || layer == LinkLayer::infiniband;
-    ethernet = ethernet || layer == LinkLayer::ethernet;
-  }
-  return {ethernet && !infiniband ? "roce-v2" : "infiniband", {}, {}};
-}
-
 }  // namespace
 
 Topology import_nccl_xml(const std::vector<NamedText>& texts, const ModelLibrary* models) {
@@ -204,7 +193,7 @@ Topology import_nccl_xml(const std::vector<NamedText>& texts, const ModelLibrary
   topology.description = texts.size() == 1 ? "imported from a topology file of NCCL"
                                            : fmt::format("imported from {} topology files of NCCL", texts.size());
   for (const NamedText& text : texts) add_file(topology, text, identifier);
-  if (topology.hosts.size() > 1) topology.fabric = fabric_of(topology);
+  if (topology.hosts.size() > 1) topology.fabric = fabric_of_nics(topology);
   return topology;
 }
 

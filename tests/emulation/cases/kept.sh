@@ -62,7 +62,7 @@ kept 0 up $name "$small"
 kept 0 up $name "$small" --replace
 said "^gdr: $name is down$"
 # An owner that is killed: its guests go with it, and the next command clears up.
-owner=$("$gdr" emulate list | sed -n "s/^$name \([0-9]*\) .*/\1/p")
+owner=$("$gdr" emulate list | sed -n "s/^$name  *\([0-9]*\) .*/\1/p")
 qemu=$(pgrep -P "$owner" -x qemu-system-x86)
 kill -KILL "$owner"
 sleep 1
