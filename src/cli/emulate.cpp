@@ -180,7 +180,7 @@ void add_emulate(CLI::App& app, Context& context) {
       "  gdr emulate topologies/clusters/two-dgx-a100.json -- ibv_devices\n"
       "  gdr emulate two.json --on h0 ./server --on h1 './client $GDR_PEER_h0_NIC_0'\n"
       "  gdr emulate topologies/clusters/two-gh200.json --compare --path gdr\n"
-      "  gdr emulate two.json --compare --path gdr --size 1MiB --on h0 ./send --on h1 ./take\n"
+      "  gdr emulate two.json --compare --path gdr --on h0 ./send --on h1 ./take\n"
       "\n"
       "Exit codes: that of the first command to fail; 2 wrong input, 124 --timeout,\n"
       "125 a guest failed, 128 + N signal N. --compare: 0 all bytes are equal, 1 not,\n"

@@ -121,10 +121,12 @@ TEST(EmuGuestPlan, AHostOfTwoHasItsNeighboursAddresses) {
   run.files = "/run";
   run.gpu_files = "/gpus";
   run.work_folder = "/home/me/it, here";
+  run.tool = "/opt/gdr bin/gdr";
   const auto plan = emu::plan_guest(cluster("two-sandybridge-two-sockets"), 1, run, models());
   // Behind it are lines for our modules, comments to the shell.
   EXPECT_EQ(plan.settings.substr(0, plan.settings.find('#')),
-            "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\nGUEST_PEERMEM=1\n"
+            "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\n"
+            "GUEST_TOOL='/opt/gdr bin/gdr'\nGUEST_PEERMEM=1\n"
             "GUEST_NICS=0/52:54:00:00:01:00/10.0.0.2\nGUEST_MANAGEMENT=52:54:00:01:01:00/192.168.0.2\nexport GDR_HOST=h1\nexport "
             "GDR_HOST_INDEX=1\n"
             "export GDR_PEER_h0_NIC_0=10.0.0.1\nexport GDR_NIC_0=10.0.0.2\nexport GDR_PEERS=h0=192.168.0.1\n");
