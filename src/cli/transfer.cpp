@@ -289,6 +289,7 @@ int run(const Options& options) {
   const SetUp by = options.set_up == "tcp" ? SetUp::tcp : SetUp::rdma_cm;
   (void)plan_of(options);
   (void)transport_options(options, plan_of(options));
+  if (options.loopback && !options.host.empty()) throw InputError("--loopback has both ends in this process: it takes no host");
   if (options.loopback) return loopback(options);
   if (options.devices == "double") throw InputError("--device double is in this process alone: it takes --loopback");
   Side side;
@@ -355,7 +356,11 @@ void add_transfer(CLI::App& app, Context& context) {
       "MB are 2^20 bytes, as in perftest.\n"
       "\n"
       "Exit codes: 0 fine, 1 the transfer failed, 2 wrong input.");
-  command->callback([options, &context] { context.exit_code = run(*options); });
+  command->callback([command, options, &context] {
+    // A shell variable that is not set must not make a client a server.
+    if (command->count("host") > 0 && options->host.empty()) throw InputError("host is empty; a server takes none at all");
+    context.exit_code = run(*options);
+  });
 }
 
 }  // namespace gdr::cli

@@ -74,7 +74,7 @@ class DeviceMemory {
   [[nodiscard]] virtual Bytes granularity() const = 0;         ///< of exports; a power of two; allocations are whole ones
 
   virtual Result<DevicePointer> allocate(Bytes size) = 0;
-  /// `pointer` as allocate gave it. Listeners hear of it while the memory is still there.
+  /// `pointer` as allocate gave it. Listeners hear of it while the memory is still there, but is not queried or exported any more.
   virtual Status free(DevicePointer pointer) = 0;
   [[nodiscard]] virtual std::optional<PointerInfo> query(DevicePointer pointer) const = 0;
 

@@ -78,14 +78,15 @@ Status MappedMemory::free(DevicePointer pointer) {
     const std::lock_guard lock(mutex_);
     const auto found = allocations_.find(pointer.address);
     if (found == allocations_.end()) return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
+    if (found->second.going) return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
     run_all();  // as cuMemFree does
     info = {pointer, found->second.placed.size, found->second.number};
+    found->second.going = true;  // nobody registers it any more
   }
   listeners_.call(info);
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(pointer.address);
-  if (found == allocations_.end() || found->second.number != info.allocation)
-    return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
+  check(found != allocations_.end(), "memory that is going goes once");
   run_all();
   backing_->release(found->second.placed);
   allocations_.erase(found);
@@ -112,7 +113,7 @@ Status MappedMemory::outside(DevicePointer pointer, Bytes size) const {
 std::optional<PointerInfo> MappedMemory::query(DevicePointer pointer) const {
   const std::lock_guard lock(mutex_);
   const Allocation* allocation = find(pointer, Bytes{1});
-  if (allocation == nullptr) return std::nullopt;
+  if (allocation == nullptr || allocation->going) return std::nullopt;
   return PointerInfo{{allocation->placed.device_base}, allocation->placed.size, allocation->number};
 }
 
@@ -313,7 +314,7 @@ void MappedMemory::count(Kind kind, Bytes size) {
 Result<Exported> MappedMemory::export_range(DevicePointer pointer, Bytes size) {
   const std::lock_guard lock(mutex_);
   const Allocation* allocation = find(pointer, size);
-  if (allocation == nullptr) return outside(pointer, size);
+  if (allocation == nullptr || allocation->going) return outside(pointer, size);
   const auto refuse = [&](const std::string& why) {
     return Status(Cause::registration_refused, fmt::format("{}: {} at {:#x}: {}", name(), to_string(size), pointer.address, why));
   };

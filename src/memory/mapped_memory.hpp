@@ -69,6 +69,7 @@ class MappedMemory final : public DeviceMemory {
   struct Allocation {
     Placed placed;
     std::uint64_t number = 0;
+    bool going = false;                     // listeners hear that it is freed
     std::unique_ptr<std::byte[]> own_view;  // what the device sees while inbound writes are not flushed
     std::uint64_t reads = 0;
   };

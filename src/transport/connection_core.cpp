@@ -119,15 +119,14 @@ Result<OperationId> ConnectionCore::begin(Operation&& operation) {
   if (state == State::failed) return status;
   if (operations.under_way() >= engine_.options.operations)
     return Status(Cause::queue_full, fmt::format("{} operations are not finished yet", operations.under_way()));
-  if (path.path == Path::gdr) operation.registered = engine_.registrations->find(operation.local, operation.size);
   if (operation.kind == OperationKind::atomic) {
     if (operation.remote % 8 != 0) return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
-  } else if (operation.registered == nullptr) {
+  } else {
     const auto info = engine_.memory->query(operation.local);
-    const bool inside = info && operation.size.count <= info->size.count - (operation.local.address - info->base.address);
-    if (!inside && (operation.size.count > 0 || !info))
+    if (!info || operation.size.count > info->size.count - (operation.local.address - info->base.address))
       return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(),
                                                 to_string(operation.size), operation.local.address));
+    if (path.path == Path::gdr) operation.registered = engine_.registrations->find(info->allocation, operation.local, operation.size);
   }
   if (Status way = choose_way(operation); !way.ok()) return way;
   const bool leaves = operation.kind == OperationKind::write || operation.kind == OperationKind::send;

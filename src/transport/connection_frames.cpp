@@ -115,7 +115,8 @@ void ConnectionCore::take_data(Lane& lane, const Frame& frame, unsigned slot) {
     const Operation* operation = operations.find(frame.operation);
     const OperationKind kind = frame.type == FrameType::reply ? OperationKind::read : OperationKind::receive;
     if (operation == nullptr) return lane.release(slot);  // it ended early
-    if (operation->kind != kind || operation->size.count != frame.total || operation->direct)
+    const bool asked = operation->kind == kind && operation->phase == Phase::confirming && !operation->direct;
+    if (!asked || operation->size.count != frame.total)
       return fail({Cause::protocol, "the peer said what it must not: bytes that nobody asked for"}, true);
     base = operation->local.address;
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gdr::transport {
 
 Result<Registration> register_range(Device& device, memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size) {
@@ -35,13 +37,17 @@ bool RegistrationCache::drop_unused() {
   return std::erase_if(entries_, [](const auto& entry) { return entry.second.use_count() == 1; }) > 0;
 }
 
-Result<RegisteredRange> RegistrationCache::try_register(memory::DevicePointer pointer, Bytes size) {
+std::size_t RegistrationCache::in_use() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.use_count() > 1; }));
+}
+
+Result<RegisteredRange> RegistrationCache::register_once(memory::DevicePointer pointer, Bytes size) {
   RegisteredRange range;
   range.base = pointer;
   range.size = size;
   for (Device* nic : nics_) {
     auto registration = register_range(*nic, memory_, pointer, size);
-    if (!registration.ok() && drop_unused()) registration = register_range(*nic, memory_, pointer, size);
     if (!registration.ok()) return registration.status();
     const MemoryRegion& region = *registration.value().region;
     range.keys.push_back({region.local_key(), region.remote_key()});
@@ -50,42 +56,52 @@ Result<RegisteredRange> RegistrationCache::try_register(memory::DevicePointer po
   return range;
 }
 
-std::shared_ptr<const RegisteredRange> RegistrationCache::find(memory::DevicePointer pointer, Bytes size) const {
-  const auto after = entries_.upper_bound(pointer);
-  if (after == entries_.begin()) return nullptr;
-  // Those of one allocation may overlap: the next one back may reach further.
-  const std::uint64_t allocation = std::prev(after)->second->allocation;
-  for (auto entry = after; entry != entries_.begin();) {
-    --entry;
-    if (entry->second->allocation != allocation) break;
+/// Others give way to a range once; after that it is refused for another reason than they, unless fewer of them are in use.
+Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) {
+  auto range = register_once(pointer, size);
+  if (range.ok()) return range;
+  const auto [first, last] = refused_.equal_range(allocation);
+  const auto before =
+      std::find_if(first, last, [&](const auto& entry) { return entry.second.base == pointer && entry.second.size == size; });
+  const std::size_t used = in_use();
+  if (before != last && before->second.in_use <= used) return range;
+  if (drop_unused()) range = register_once(pointer, size);
+  if (range.ok()) return range;
+  if (before != last) before->second.in_use = used;
+  else refused_.emplace(allocation, Refused{pointer, size, used});
+  return range;
+}
+
+std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) const {
+  const auto [first, last] = entries_.equal_range(allocation);
+  for (auto entry = first; entry != last; ++entry)
     if (entry->second->has(pointer, size)) return entry->second;
-  }
   return nullptr;
 }
 
 Result<std::shared_ptr<const RegisteredRange>> RegistrationCache::get(memory::DevicePointer pointer, Bytes size) {
-  if (auto known = find(pointer, size)) return known;
   const auto info = memory_.query(pointer);
   if (!info || size.count > info->size.count - (pointer.address - info->base.address))
     return Status(Cause::invalid,
                   fmt::format("{}: {} at {:#x} are not inside one allocation", memory_.name(), to_string(size), pointer.address));
-  auto range = try_register(info->base, info->size);
+  if (auto known = find(info->allocation, pointer, size)) return known;
+  auto range = try_register(info->allocation, info->base, info->size);
   if (!range.ok()) {
     const std::uint64_t granule = memory_.granularity().count;
     const std::uint64_t start = pointer.address / granule * granule;
     const std::uint64_t end = (pointer.address + std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule;
     const bool smaller = start > info->base.address || end < info->base.address + info->size.count;
-    if (smaller) range = try_register({start}, Bytes{end - start});
+    if (smaller) range = try_register(info->allocation, {start}, Bytes{end - start});
   }
   if (!range.ok()) return range.status();
-  range.value().allocation = info->allocation;
   auto shared = std::make_shared<const RegisteredRange>(std::move(range.value()));
-  entries_.emplace(shared->base, shared);
+  entries_.emplace(info->allocation, shared);
   return shared;
 }
 
 void RegistrationCache::drop(std::uint64_t allocation) {
-  std::erase_if(entries_, [&](const auto& entry) { return entry.second->allocation == allocation; });
+  entries_.erase(allocation);
+  refused_.erase(allocation);
 }
 
 }  // namespace gdr::transport

@@ -28,7 +28,6 @@ struct RegisteredRange {
   };
   memory::DevicePointer base;
   Bytes size;
-  std::uint64_t allocation = 0;
   std::vector<Registration> registrations;  ///< one a NIC
   std::vector<Keys> keys;                   ///< one a NIC
   [[nodiscard]] bool has(memory::DevicePointer pointer, Bytes wanted) const {
@@ -37,26 +36,34 @@ struct RegisteredRange {
   }
 };
 
-/// Registrations by address: pinning costs far more than a message. Whole allocations are registered; where that is refused, the range
-/// alone. What nobody uses goes when the device's window is full, and everything of an allocation when that is freed; so what is found
-/// here is memory that is there.
+/// Registrations by allocation: pinning costs far more than a message. Whole allocations are registered; where that is refused, the range
+/// alone. What nobody uses goes when the device's window is full, and everything of an allocation when that is freed by its backend. Memory
+/// that others free is found no more, since its number never comes again.
 class RegistrationCache {
  public:
   RegistrationCache(std::vector<Device*> nics, memory::DeviceMemory& memory) : nics_(std::move(nics)), memory_(memory) {}
 
-  /// Null when the range is not registered yet.
-  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(memory::DevicePointer pointer, Bytes size) const;
+  /// Null when the range, of this allocation, is not registered yet.
+  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) const;
   Result<std::shared_ptr<const RegisteredRange>> get(memory::DevicePointer pointer, Bytes size);
   void drop(std::uint64_t allocation);
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
  private:
-  Result<RegisteredRange> try_register(memory::DevicePointer pointer, Bytes size);
+  Result<RegisteredRange> try_register(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size);
+  Result<RegisteredRange> register_once(memory::DevicePointer pointer, Bytes size);
+  [[nodiscard]] std::size_t in_use() const;
   bool drop_unused();
 
   std::vector<Device*> nics_;
   memory::DeviceMemory& memory_;
-  std::multimap<memory::DevicePointer, std::shared_ptr<const RegisteredRange>> entries_;  // by base
+  std::multimap<std::uint64_t, std::shared_ptr<const RegisteredRange>> entries_;  // by allocation
+  struct Refused {
+    memory::DevicePointer base;
+    Bytes size;
+    std::size_t in_use;  // entries that could not be dropped for it
+  };
+  std::multimap<std::uint64_t, Refused> refused_;  // by allocation: what was refused with everything else dropped
 };
 
 }  // namespace gdr::transport

@@ -195,17 +195,24 @@ TEST_P(MemoryContract, FreedMemoryCanBeHadAgain) {
   EXPECT_EQ(memory_->allocate(Bytes{std::uint64_t{1} << 62U}).status().cause(), Cause::out_of_memory);
 }
 
-TEST_P(MemoryContract, ListenersHearOfFreedMemoryWhileItIsThere) {
+TEST_P(MemoryContract, ListenersHearOfFreedMemoryWhileItIsThereAndNobodyGetsAtItAnyMore) {
   const DevicePointer base = allocate(Bytes{4096});
   const auto number = memory_->query(base)->allocation;
   std::vector<std::uint64_t> heard;
+  std::vector<DevicePointer> others;
   const auto id = memory_->on_free([&](const PointerInfo& info) {
-    EXPECT_TRUE(memory_->query(info.base).has_value());
+    EXPECT_FALSE(memory_->query(info.base).has_value());
+    EXPECT_FALSE(memory_->export_range(info.base, info.size).ok());
+    EXPECT_EQ(memory_->free(info.base).cause(), Cause::invalid);
+    const auto other = memory_->allocate(info.size);
+    EXPECT_TRUE(other.ok() && other.value() != info.base) << "its place is taken still";
+    others.push_back(other.value());
     heard.push_back(info.allocation);
   });
   ASSERT_TRUE(memory_->free(base).ok());
   EXPECT_EQ(heard, std::vector<std::uint64_t>{number});
   memory_->forget_listener(id);
+  for (const DevicePointer other : others) EXPECT_TRUE(memory_->free(other).ok());
   ASSERT_TRUE(memory_->free(allocate(Bytes{1})).ok());
   EXPECT_EQ(heard.size(), 1U);
 }

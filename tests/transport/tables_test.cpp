@@ -40,7 +40,7 @@ TEST(RegistrationCache, RegistersOnceAndDropsWhatIsUnusedWhenTheWindowIsFull) {
   EXPECT_EQ(cache.get({64}, Bytes{1}).status().cause(), Cause::invalid);
 }
 
-TEST(RegistrationCache, FindsOverlappingRangesOfAnAllocationThatIsNotRegisteredWhole) {
+TEST(RegistrationCache, KeepsRangesOfAnAllocationThatIsNotRegisteredWhole) {
   memory::FakeOptions fake;
   fake.faults.largest_registration = Bytes{256U << 10U};
   const auto memory = memory::make_fake_memory(fake);
@@ -52,22 +52,66 @@ TEST(RegistrationCache, FindsOverlappingRangesOfAnAllocationThatIsNotRegisteredW
   const std::uint64_t granule = memory->granularity().count;
   const auto first = memory->allocate(Bytes{granule}).value();
   const auto large = memory->allocate(Bytes{1U << 20U}).value();
-  EXPECT_EQ(cache.find(large, Bytes{1}), nullptr) << "nothing is registered yet";
-  const auto held = cache.get(first, Bytes{1}).value();
+  const std::uint64_t number = memory->query(large)->allocation;
+  EXPECT_EQ(cache.find(number, large, Bytes{1}), nullptr) << "nothing is registered yet";
+  EXPECT_TRUE(cache.get(first, Bytes{1}).ok());
   const auto wide = cache.get(large, Bytes{2 * granule}).value();
+  EXPECT_EQ(cache.size(), 1U) << "the first, which nobody uses, gave way: the window might have been full";
+  const auto held = cache.get(first, Bytes{1}).value();
   const auto narrow = cache.get(large + Bytes{2 * granule}, Bytes{1}).value();
   EXPECT_EQ(wide->keys.size(), 2U) << "one a NIC";
   EXPECT_NE(wide->keys[0].remote, wide->keys[1].remote);
-  EXPECT_EQ(cache.find(large + Bytes{granule + 1}, Bytes{granule - 1}), wide);
-  EXPECT_EQ(cache.find(large + Bytes{granule + 1}, Bytes{granule}), nullptr) << "reaches into the next one";
-  EXPECT_EQ(cache.find(large + Bytes{3 * granule - 1}, Bytes{1}), narrow);
-  EXPECT_EQ(cache.find(large + Bytes{3 * granule}, Bytes{1}), nullptr);
-  const auto both = cache.get(large + Bytes{granule + 1}, Bytes{granule}).value();
-  EXPECT_EQ(cache.find(large + Bytes{granule + 1}, Bytes{granule}), both);
-  cache.drop(wide->allocation);
+  EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule - 1}), wide);
+  EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule}), nullptr) << "reaches into the next one";
+  EXPECT_EQ(cache.find(number, large + Bytes{3 * granule - 1}, Bytes{1}), narrow);
+  EXPECT_EQ(cache.find(number, large + Bytes{3 * granule}, Bytes{1}), nullptr);
+  EXPECT_EQ(cache.find(number + 1, large, Bytes{1}), nullptr) << "the same place, another allocation";
+  cache.drop(number);
   EXPECT_EQ(cache.size(), 1U) << "the other allocation's";
-  EXPECT_EQ(cache.find(first, Bytes{1}), held);
-  EXPECT_EQ(cache.find(large, Bytes{1}), nullptr);
+  EXPECT_EQ(cache.get(first, Bytes{granule}).value(), held);
+}
+
+/// What is refused for its own sake does not push the others out again and again.
+TEST(RegistrationCache, ARefusedRangeCostsTheOthersTheirPlacesOnce) {
+  memory::FakeOptions fake;
+  fake.faults.largest_registration = Bytes{128U << 10U};
+  const auto memory = memory::make_fake_memory(fake);
+  const auto fabric = make_double_fabric({});
+  const auto verbs = make_double(fabric, {"nic"});
+  const auto nic = std::move(verbs->open("nic").value());
+  RegistrationCache cache({nic.get()}, *memory);
+  const auto good = memory->allocate(Bytes{64U << 10U}).value();
+  const auto large = memory->allocate(Bytes{1U << 20U}).value();
+  EXPECT_FALSE(cache.get(large, Bytes{1U << 20U}).ok());
+  const RegisteredRange* const kept = cache.get(good, Bytes{1}).value().get();
+  const RegisteredRange* const a = cache.get(large, Bytes{100}).value().get();
+  const RegisteredRange* const b = cache.get(large + Bytes{512U << 10U}, Bytes{100}).value().get();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(cache.get(large, Bytes{1U << 20U}).ok());
+    EXPECT_EQ(cache.get(good, Bytes{1}).value().get(), kept);
+    EXPECT_EQ(cache.get(large, Bytes{100}).value().get(), a);
+    EXPECT_EQ(cache.get(large + Bytes{512U << 10U}, Bytes{100}).value().get(), b);
+  }
+}
+
+TEST(RegistrationCache, MemoryThatIsBeingFreedIsNotRegistered) {
+  memory::FakeOptions fake;
+  const auto memory = memory::make_fake_memory(fake);
+  const auto fabric = make_double_fabric({});
+  const auto verbs = make_double(fabric, {"nic"});
+  const auto nic = std::move(verbs->open("nic").value());
+  RegistrationCache cache({nic.get()}, *memory);
+  const auto range = memory->allocate(Bytes{4096}).value();
+  Status asked;
+  const auto listener = memory->on_free([&](const memory::PointerInfo& info) {
+    cache.drop(info.allocation);
+    asked = cache.get(info.base, Bytes{1}).status();  // by another thread, say
+  });
+  EXPECT_TRUE(cache.get(range, Bytes{1}).ok());
+  EXPECT_TRUE(memory->free(range).ok());
+  EXPECT_EQ(asked.cause(), Cause::invalid);
+  EXPECT_EQ(cache.size(), 0U);
+  memory->forget_listener(listener);
 }
 
 Operation small(std::uint64_t address) {

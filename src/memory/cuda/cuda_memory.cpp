@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <mutex>
 
 #include "common/error.hpp"
@@ -98,6 +99,7 @@ class CudaMemory final : public DeviceMemory {
   mutable std::mutex mutex_;  // everything below
   MoverBytes moved_;
   std::map<std::uint64_t, std::uint64_t> allocations_;  // base: number
+  std::set<std::uint64_t> going_;                       // bases, from their last use to their end
   std::map<std::uint64_t, cuda::StreamHandle> streams_;
   std::map<std::uint64_t, cuda::EventHandle> events_;
   std::uint64_t last_stream_ = 0;
@@ -156,18 +158,18 @@ Status CudaMemory::free(DevicePointer pointer) {
   const auto info = query(pointer);
   {
     const std::lock_guard lock(mutex_);
-    if (!info || !allocations_.contains(pointer.address))
+    if (going_.contains(pointer.address))
+      return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
+    if (!info || allocations_.erase(pointer.address) == 0)
       return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
+    going_.insert(pointer.address);  // nobody registers it any more
   }
   listeners_.call(*info);
   const Current current(*this);
-  {
-    const std::lock_guard lock(mutex_);
-    if (allocations_.erase(pointer.address) == 0)
-      return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
-  }
-  if (const cuda::Error error = driver_.memory_free(pointer.address); error != cuda::success) return failed("cuMemFree", error);
-  return {};
+  const cuda::Error error = driver_.memory_free(pointer.address);
+  const std::lock_guard lock(mutex_);
+  going_.erase(pointer.address);
+  return error == cuda::success ? Status() : failed("cuMemFree", error);
 }
 
 std::optional<PointerInfo> CudaMemory::query(DevicePointer pointer) const {
@@ -178,6 +180,7 @@ std::optional<PointerInfo> CudaMemory::query(DevicePointer pointer) const {
   PointerInfo info{{base}, Bytes{size}, 0};
   {
     const std::lock_guard lock(mutex_);
+    if (going_.contains(base)) return std::nullopt;
     const auto own = allocations_.find(base);
     if (own != allocations_.end()) info.allocation = own->second;
   }
