@@ -7,7 +7,7 @@ said "^gdr: $name is up"
 kept 2 up $name three.json
 said "$name is in use; gdr emulate down $name ends it"
 kept 0 list
-said "^$name [0-9]* 3 three three.json$"
+said "^$name  *[0-9][0-9]*  *3  *three  *three.json$"
 
 kept 5 in $name --on h1 'exit 5' -- true
 kept 2 in $name --on h7 true

@@ -116,7 +116,7 @@ TEST(Refused, ByTheKernelAndAskedForByNameItIsAnError) {
     const Pair pair(by_name(Path::gdr, MemoryChoice::Kind::bar));
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("path gdr was asked for: bar0 does not register with rxe0: "))
+    EXPECT_TRUE(std::string(error.what()).starts_with("registration_refused: path gdr was asked for: bar0 does not register with rxe0: "))
         << error.what();
   }
 }
