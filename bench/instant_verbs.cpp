@@ -1,5 +1,6 @@
 #include "bench/instant_verbs.hpp"
 
+#include <boost/circular_buffer.hpp>
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -12,28 +13,18 @@ using namespace transport;
 
 namespace {
 
-/// A ring that never grows: like those of NICs.
 template <typename T>
-class Ring {
- public:
-  explicit Ring(std::size_t size) : entries_(size) {}
-  [[nodiscard]] bool empty() const { return used_ == 0; }
-  void push(const T& entry) {
-    check(used_ < entries_.size(), "a ring of the instant wire is full");
-    entries_[(first_ + used_++) % entries_.size()] = entry;
-  }
-  T pop() {
-    const T entry = entries_[first_];
-    first_ = (first_ + 1) % entries_.size();
-    --used_;
-    return entry;
-  }
+void push(boost::circular_buffer<T>& ring, const T& entry) {
+  check(!ring.full(), "a ring of the instant wire is full");
+  ring.push_back(entry);
+}
 
- private:
-  std::vector<T> entries_;
-  std::size_t first_ = 0;
-  std::size_t used_ = 0;
-};
+template <typename T>
+T pop(boost::circular_buffer<T>& ring) {
+  const T entry = ring.front();
+  ring.pop_front();
+  return entry;
+}
 
 struct Region {
   std::uint64_t address = 0;
@@ -45,13 +36,13 @@ class InstantQueue final : public CompletionQueue {
   explicit InstantQueue(unsigned depth) : ring_(depth) {}
   std::size_t poll(std::span<Completion> completions) override {
     std::size_t count = 0;
-    while (count < completions.size() && !ring_.empty()) completions[count++] = ring_.pop();
+    while (count < completions.size() && !ring_.empty()) completions[count++] = pop(ring_);
     return count;
   }
-  void add(const Completion& completion) { ring_.push(completion); }
+  void add(const Completion& completion) { push(ring_, completion); }
 
  private:
-  Ring<Completion> ring_;
+  boost::circular_buffer<Completion> ring_;
 };
 
 }  // namespace
@@ -87,7 +78,7 @@ class InstantPair final : public QueuePair {
     std::byte* local = work.size.count > 0 ? wire_->at(work.local_key, work.local_address) : nullptr;
     if (work.opcode == Opcode::send || work.opcode == Opcode::write_with_immediate) {
       check(!peer->receives_.empty(), "no receive is posted on the instant wire");
-      const ReceiveWork receive = peer->receives_.pop();
+      const ReceiveWork receive = pop(peer->receives_);
       const bool immediate = work.opcode != Opcode::send;
       if (!immediate && local != nullptr) std::memcpy(wire_->at(receive.key, receive.address), local, work.size.count);
       if (immediate && local != nullptr) std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
@@ -103,7 +94,7 @@ class InstantPair final : public QueuePair {
     return PostResult::posted;
   }
   PostResult post(const ReceiveWork& work) override {
-    receives_.push(work);
+    push(receives_, work);
     return PostResult::posted;
   }
   void fail() override {}
@@ -111,7 +102,7 @@ class InstantPair final : public QueuePair {
  private:
   std::shared_ptr<InstantWire> wire_;
   InstantQueue& queue_;
-  Ring<ReceiveWork> receives_;
+  boost::circular_buffer<ReceiveWork> receives_;
   std::uint32_t number_;
   std::uint32_t peer_ = 0;
 };

@@ -16,20 +16,20 @@ void consider(Candidate& best, double use, const std::string& name) {
   if (use > best.use * 1.0001) best = {use, name};
 }
 
+double granule_of(const FlowSpec& flow, const StageSpec& stage) {
+  return static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
+}
+
 }  // namespace
 
 double units_per_byte(const FlowSpec& flow, const StageSpec& stage) {
-  const double granule = static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
+  const double granule = granule_of(flow, stage);
   if (stage.whole_message) return stage.units_per_granule / granule;
   const double packets = std::ceil(granule / stage.packet.as_double());
   return stage.units_per_byte + (stage.units_per_packet * packets + stage.units_per_granule) / granule;
 }
 
 namespace {
-
-double granule_of(const FlowSpec& flow, const StageSpec& stage) {
-  return static_cast<double>(stage.whole_message ? flow.message.count : std::min(stage.granule.count, flow.message.count));
-}
 
 /// Seconds that a stage is busy with `bytes` when it has its resources for itself.
 double busy_for(const Scenario& scenario, const FlowSpec& flow, const StageSpec& stage, double bytes) {

@@ -63,34 +63,34 @@ std::vector<Witness> wire(const Transfer& transfer, const Side& from, const Side
   return witnesses;
 }
 
-/// At a GPU; which of the two sides asks for RDMA depends on the operation.
-std::vector<Witness> at_gpu(Bytes module, const Witness& end, const Side& from, const Side& to) {
-  std::vector<Witness> witnesses{{"module", module}};
-  if (from.seen().process && to.seen().process) witnesses.push_back({"transport", from.seen().process->rdma + to.seen().process->rdma});
-  witnesses.push_back(end);
-  return witnesses;
+/// What the transport asked NICs for at GPU memory: which of the two sides does depends on the operation.
+std::optional<Bytes> asked(const Side& from, const Side& to) {
+  if (!from.seen().process || !to.seen().process) return std::nullopt;
+  return from.seen().process->rdma + to.seen().process->rdma;
 }
 
-/// At bounce buffers.
-std::vector<Witness> at_host(Bytes module, Bytes ProcessBytes::*bounced, const Witness& end, const Side& side) {
-  std::vector<Witness> witnesses{{"module", module}};
-  if (side.seen().process) witnesses.push_back({"transport", (*side.seen().process).*bounced});
-  witnesses.push_back(end);
-  return witnesses;
+std::optional<Bytes> bounced(const Side& side, Bytes ProcessBytes::*count) {
+  if (!side.seen().process) return std::nullopt;
+  return (*side.seen().process).*count;
+}
+
+std::vector<Witness> at_memory(Bytes module, std::optional<Bytes> transport, const Witness& end) {
+  if (!transport) return {{"module", module}, end};
+  return {{"module", module}, {"transport", *transport}, end};
 }
 
 /// A NIC's stage at GPU memory, bounce buffers or the kernel's socket buffers; the fabric sees its other end.
 std::vector<Witness> nic_read(const Graph& graph, const Stage& stage, const Transfer& transfer, const Side& from, const Side& to) {
   const Witness end{"fabric", from.seen().sent.data()};
-  if (is_gpu(graph, stage.from)) return at_gpu(from.read_gpu(true), end, from, to);
-  if (transfer.path == PathKind::staged) return at_host(from.read_host(true), &ProcessBytes::bounce_out, end, from);
+  if (is_gpu(graph, stage.from)) return at_memory(from.read_gpu(true), asked(from, to), end);
+  if (transfer.path == PathKind::staged) return at_memory(from.read_host(true), bounced(from, &ProcessBytes::bounce_out), end);
   return {end};
 }
 
 std::vector<Witness> nic_write(const Graph& graph, const Stage& stage, const Transfer& transfer, const Side& from, const Side& to) {
   const Witness end{"fabric", to.seen().delivered.data()};
-  if (is_gpu(graph, stage.to)) return at_gpu(to.wrote_gpu(), end, from, to);
-  if (transfer.path == PathKind::staged) return at_host(to.wrote_host(), &ProcessBytes::bounce_in, end, to);
+  if (is_gpu(graph, stage.to)) return at_memory(to.wrote_gpu(), asked(from, to), end);
+  if (transfer.path == PathKind::staged) return at_memory(to.wrote_host(), bounced(to, &ProcessBytes::bounce_in), end);
   return {end};
 }
 

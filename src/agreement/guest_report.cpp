@@ -17,6 +17,11 @@ constexpr std::string_view transfer_line = "gdr-transfer";
 constexpr std::string_view program_line = "gdr-program";
 constexpr std::string_view after_line = "gdr-counts after";
 
+/// What parts the output.
+bool is_mark(std::string_view line) {
+  return line == before_line || line == transfer_line || line == program_line || line == after_line;
+}
+
 /// Of each GPU's number: the counts by name.
 using Counts = std::map<unsigned, std::map<std::string, std::uint64_t, std::less<>>>;
 
@@ -86,8 +91,7 @@ std::string guest_command(const GuestRun& run) {
 }
 
 bool is_report_line(std::string_view line) {
-  return line == before_line || line == transfer_line || line == program_line || line == after_line ||
-         line.starts_with("/sys/class/misc/gdr-gpu");
+  return is_mark(line) || line.starts_with("/sys/class/misc/gdr-gpu");
 }
 
 GuestReport read_report(const std::vector<std::string>& lines, unsigned gpu) {
@@ -97,9 +101,9 @@ GuestReport read_report(const std::vector<std::string>& lines, unsigned gpu) {
   std::string_view part;
   bool own = false;
   for (const std::string& line : lines) {
-    if (line == before_line || line == transfer_line || line == program_line || line == after_line) part = line;
+    if (is_mark(line)) part = line;
     own = own || part == program_line;
-    if (line == part) continue;
+    if (is_mark(line)) continue;
     if (part == before_line) take_count(line, before);
     else if (part == transfer_line) document += line + "\n";
     else if (part == after_line) take_count(line, after);
