@@ -159,7 +159,7 @@ class InstantVerbs final : public Verbs {
   [[nodiscard]] Duration now() const override {
     return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
   }
-  void idle() override {}
+  void idle(unsigned) override {}
 
  private:
   std::shared_ptr<InstantWire> wire_;

@@ -94,10 +94,14 @@ class DeviceMemory {
   virtual Result<Exported> export_range(DevicePointer pointer, Bytes size) = 0;
   /// Afterwards device-side reads see what NICs wrote into the range before.
   virtual Status flush(DevicePointer pointer, Bytes size) = 0;
+  /// Whether they may miss some of it until then. False: the device keeps them in order itself.
+  [[nodiscard]] virtual bool needs_flush() const = 0;
   [[nodiscard]] virtual MoverBytes moved() const = 0;
 
   using FreeListener = std::function<void(const PointerInfo&)>;
   virtual std::uint64_t on_free(FreeListener listener) = 0;  ///< called by the thread that frees, with no lock held
+  /// Whether listeners hear of every free. False: others can free this memory past this object, too.
+  [[nodiscard]] virtual bool hears_every_free() const = 0;
   virtual void forget_listener(std::uint64_t id) = 0;        ///< not from a listener; returns when none of its calls is under way
 };
 

@@ -61,8 +61,10 @@ class MappedMemory final : public DeviceMemory {
   Status synchronize(Stream stream) override;
   Result<Exported> export_range(DevicePointer pointer, Bytes size) override;
   Status flush(DevicePointer pointer, Bytes size) override;
+  [[nodiscard]] bool needs_flush() const override { return faults_.stale_reads > 0; }
   [[nodiscard]] MoverBytes moved() const override;
   std::uint64_t on_free(FreeListener listener) override { return listeners_.add(std::move(listener)); }
+  [[nodiscard]] bool hears_every_free() const override { return true; }
   void forget_listener(std::uint64_t id) override { listeners_.remove(id); }
 
  private:

@@ -114,25 +114,35 @@ std::string ConnectionCore::words(const Operation& operation) const {
   return "?";
 }
 
+/// That the range is in one allocation, and what is registered of it.
+Status ConnectionCore::look_up_local(Operation& operation) {
+  memory::DeviceMemory& memory = *engine_.memory;
+  const bool gdr = path.path == Path::gdr;
+  if (gdr && engine_.hears_every_free) operation.registered = engine_.registrations->find_again(operation.local, operation.size);
+  if (operation.registered != nullptr) return {};
+  const auto info = memory.query(operation.local);
+  if (!info || operation.size.count > info->size.count - (operation.local.address - info->base.address))
+    return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", memory.name(), to_string(operation.size),
+                                        operation.local.address)};
+  if (gdr) operation.registered = engine_.registrations->find(info->allocation, operation.local, operation.size);
+  return {};
+}
+
 Result<OperationId> ConnectionCore::begin(Operation&& operation) {
   if (state == State::setting_up) return Status(Cause::invalid, "the connection is not set up yet");
   if (state == State::failed) return status;
   if (operations.under_way() >= engine_.options.operations)
     return Status(Cause::queue_full, fmt::format("{} operations are not finished yet", operations.under_way()));
   if (operation.kind == OperationKind::atomic) {
-    if (operation.remote % 8 != 0) return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
+    if (operation.remote % 8 != 0)
+      return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8", operation.remote));
   } else {
-    const auto info = engine_.memory->query(operation.local);
-    if (!info || operation.size.count > info->size.count - (operation.local.address - info->base.address))
-      return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(),
-                                                to_string(operation.size), operation.local.address));
-    if (path.path == Path::gdr) operation.registered = engine_.registrations->find(info->allocation, operation.local, operation.size);
+    if (Status local = look_up_local(operation); !local.ok()) return local;
   }
   if (Status way = choose_way(operation); !way.ok()) return way;
   const bool leaves = operation.kind == OperationKind::write || operation.kind == OperationKind::send;
   if (engine_.options.extra_copy && leaves)
     if (Status copied = copy_once_more(operation); !copied.ok()) return copied;
-  operation.deadline = engine_.verbs->now() + engine_.options.limit;
   const bool receive = operation.kind == OperationKind::receive;
   if (receive) operation.phase = Phase::waiting;
   const std::uint64_t number = operations.add(std::move(operation));
@@ -196,6 +206,7 @@ void ConnectionCore::check_deadlines() {
     return fail(
         {Cause::timed_out, fmt::format("{}: the connection was not set up within {}", peer_name_, to_string(engine_.options.setup_limit))},
         true);
+  operations.date_new(now + engine_.options.limit);
   if (suspected_since_ && now > *suspected_since_ + patience) return fail(suspicion_, true);
   // They were asked for one after another with the same limit: the first one's is over first.
   while (const std::uint64_t number = operations.oldest()) {
@@ -326,7 +337,7 @@ const Share* ConnectionCore::share_of(std::uint64_t address, std::uint64_t size)
 }
 
 Status ConnectionCore::flush(memory::DevicePointer pointer, Bytes size) {
-  if (!engine_.options.flush || size.count == 0) return {};
+  if (!engine_.flushes || size.count == 0) return {};
   return engine_.memory->flush(pointer, size);
 }
 

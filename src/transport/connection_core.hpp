@@ -75,6 +75,7 @@ class ConnectionCore final : public LaneListener {
   void reply_done(std::uint64_t operation, const Status& status, std::uint64_t extra = 0);
   [[nodiscard]] Lane& lane_at(std::size_t index);
   [[nodiscard]] std::size_t data_lanes() const { return lanes_.empty() ? 1 : lanes_.size(); }
+  Status look_up_local(Operation& operation);
   [[nodiscard]] std::string words(const Operation& operation) const;
   Result<std::uint32_t> checksum(memory::DevicePointer pointer, Bytes size);
   Status flush(memory::DevicePointer pointer, Bytes size);

@@ -38,8 +38,8 @@ void ConnectionCore::on_frame(Lane& lane, const Frame& frame, unsigned slot) {
 
 void ConnectionCore::on_immediate(std::uint32_t immediate, Bytes size) {
   // Where it landed is not said: everything that the peer may write is flushed.
-  for (const auto& [tag, share] : shares_)
-    if (Status flushed = flush(share.pointer, share.size); !flushed.ok()) return fail(flushed, true);
+  for (auto share = shares_.begin(); engine_.flushes && share != shares_.end(); ++share)
+    if (Status flushed = flush(share->second.pointer, share->second.size); !flushed.ok()) return fail(flushed, true);
   arrivals.push_back({immediate, size});
 }
 
@@ -165,7 +165,6 @@ void ConnectionCore::serve_get(const Frame& frame) {
   operation.local = {frame.address};
   operation.size = Bytes{frame.total};
   operation.peer_operation = frame.operation;
-  operation.deadline = engine_.verbs->now() + engine_.options.limit;
   to_issue_.push_back(operations.add(std::move(operation)));
 }
 

@@ -30,7 +30,11 @@ void check_options(const TransportOptions& options) {
 }  // namespace
 
 Engine::Engine(std::shared_ptr<Verbs> chosen_verbs, std::shared_ptr<memory::DeviceMemory> chosen_memory, const TransportOptions& chosen)
-    : verbs(std::move(chosen_verbs)), memory(std::move(chosen_memory)), options(chosen) {
+    : verbs(std::move(chosen_verbs)),
+      memory(std::move(chosen_memory)),
+      options(chosen),
+      flushes(chosen.flush && memory->needs_flush()),
+      hears_every_free(memory->hears_every_free()) {
   check_options(options);
   open_nics();
   std::vector<Device*> devices;

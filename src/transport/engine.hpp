@@ -32,6 +32,8 @@ class Engine {
   const std::shared_ptr<Verbs> verbs;
   const std::shared_ptr<memory::DeviceMemory> memory;
   const TransportOptions options;
+  const bool flushes;           ///< inbound RDMA writes, before anybody hears of them
+  const bool hears_every_free;  ///< so that what is registered is known without asking the memory
   std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
   std::unique_ptr<RegistrationCache> registrations;
   PathFacts facts;
@@ -41,7 +43,7 @@ class Engine {
   /// Moves all connections on, with the lock held; false when nothing happened. What needs a system call (the set-up stream, events of
   /// NICs, time limits) is looked at once in `rounds`: 64 where they follow each other at once, 1 where somebody sleeps in between.
   bool progress(unsigned rounds);
-  void idle() { verbs->idle(); }
+  void idle(unsigned rounds) { verbs->idle(rounds); }
   // With the lock held.
   void add(ConnectionCore& connection) { connections_.push_back(&connection); }
   void remove(ConnectionCore& connection) { std::erase(connections_, &connection); }

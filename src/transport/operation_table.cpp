@@ -54,6 +54,11 @@ std::optional<Finished> OperationTable::take(std::uint64_t number) {
   return result;
 }
 
+void OperationTable::date_new(Duration deadline) {
+  while (dated_ < last_)
+    if (Operation* operation = find(++dated_)) operation->deadline = deadline;
+}
+
 std::uint64_t OperationTable::oldest() {
   if (under_way_ == 0) return 0;
   while (find(oldest_) == nullptr) ++oldest_;

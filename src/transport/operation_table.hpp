@@ -24,6 +24,8 @@ class OperationTable {
   void drop(std::uint64_t number);                            ///< finished, and nobody waits for it
   std::optional<Finished> take(std::uint64_t number);         ///< nothing: it is under way, unknown, or was taken
   [[nodiscard]] std::size_t under_way() const { return under_way_; }
+  /// What was added since the last call has this deadline: reading the clock for each message would cost as much as a lookup.
+  void date_new(Duration deadline);
   /// The one under way with the smallest number; 0: there is none.
   [[nodiscard]] std::uint64_t oldest();
   /// Calls `visit` with each one under way, in no order.
@@ -50,6 +52,7 @@ class OperationTable {
   std::size_t used_ = 0;
   std::size_t under_way_ = 0;
   std::uint64_t last_ = 0;
+  std::uint64_t dated_ = 0;  // the largest number that has a deadline
   std::uint64_t oldest_ = 1;  // no smaller number is under way
 };
 

@@ -34,6 +34,7 @@ Result<Registration> register_range(Device& device, memory::DeviceMemory& memory
 }
 
 bool RegistrationCache::drop_unused() {
+  last_ = nullptr;
   return std::erase_if(entries_, [](const auto& entry) { return entry.second.use_count() == 1; }) > 0;
 }
 
@@ -75,7 +76,7 @@ Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation
 std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) const {
   const auto [first, last] = entries_.equal_range(allocation);
   for (auto entry = first; entry != last; ++entry)
-    if (entry->second->has(pointer, size)) return entry->second;
+    if (entry->second->has(pointer, size)) return *(last_ = &entry->second);
   return nullptr;
 }
 
@@ -95,11 +96,11 @@ Result<std::shared_ptr<const RegisteredRange>> RegistrationCache::get(memory::De
   }
   if (!range.ok()) return range.status();
   auto shared = std::make_shared<const RegisteredRange>(std::move(range.value()));
-  entries_.emplace(info->allocation, shared);
-  return shared;
+  return *(last_ = &entries_.emplace(info->allocation, std::move(shared))->second);
 }
 
 void RegistrationCache::drop(std::uint64_t allocation) {
+  last_ = nullptr;
   entries_.erase(allocation);
   refused_.erase(allocation);
 }

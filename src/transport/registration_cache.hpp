@@ -45,6 +45,11 @@ class RegistrationCache {
 
   /// Null when the range, of this allocation, is not registered yet.
   [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) const;
+  /// The range that was found or registered last, when it has this one; null when not. Without asking the memory: for one that hears of
+  /// every free, after which nothing is found.
+  [[nodiscard]] std::shared_ptr<const RegisteredRange> find_again(memory::DevicePointer pointer, Bytes size) const {
+    return last_ != nullptr && (*last_)->has(pointer, size) ? *last_ : nullptr;
+  }
   Result<std::shared_ptr<const RegisteredRange>> get(memory::DevicePointer pointer, Bytes size);
   void drop(std::uint64_t allocation);
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
@@ -58,6 +63,7 @@ class RegistrationCache {
   std::vector<Device*> nics_;
   memory::DeviceMemory& memory_;
   std::multimap<std::uint64_t, std::shared_ptr<const RegisteredRange>> entries_;  // by allocation
+  mutable const std::shared_ptr<const RegisteredRange>* last_ = nullptr;          // one of the entries
   struct Refused {
     memory::DevicePointer base;
     Bytes size;

@@ -13,21 +13,24 @@ namespace {
 /// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
 template <typename Ready>
 auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {}) -> decltype(ready()) {
-  constexpr unsigned patience = 64;  // rounds, between two looks at the clock, and in which others may have to wait for the lock
+  constexpr unsigned rounds_between_looks = 64;  // at the clock; others may have to wait for the lock as long
   const bool naps = nap.seconds > 0;
+  unsigned idle_rounds = 0;
   Duration end;
   std::unique_lock lock(engine.mutex);
   for (unsigned round = 1;; ++round) {
     if (auto result = ready()) return result;
-    if (limit && (round == 1 || round % patience == 0 || naps)) {
+    if (limit && (round == 1 || round % rounds_between_looks == 0 || naps)) {
       const Duration now = engine.verbs->now();
       if (round == 1) end = now + *limit;
       if (now > end) return {};
     }
-    if (engine.progress(naps ? 1 : patience) && round % patience != 0) continue;
+    const bool any = engine.progress(naps ? 1 : rounds_between_looks);
+    idle_rounds = any ? 0 : idle_rounds + 1;
+    if (any && round % rounds_between_looks != 0) continue;
     lock.unlock();
     if (naps) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
-    engine.idle();
+    engine.idle(idle_rounds);
     lock.lock();
   }
 }

@@ -180,6 +180,15 @@ TEST(CudaMemory, TakesWhatTheDriverHas) {
   stub("flush", 1);
 }
 
+TEST(CudaMemory, NeedsNoFlushWhereTheGpuKeepsWritesInOrder) {
+  const auto holder = make_cuda_memory(0, GDR_STUB_CUDA);  // keeps the stub loaded
+  for (const auto& [ordering, needed] : {std::pair{0, true}, {100, false}, {200, false}}) {
+    stub("ordering", ordering);
+    EXPECT_EQ(make_cuda_memory(0, GDR_STUB_CUDA)->needs_flush(), needed) << ordering;
+  }
+  stub("ordering", 0);
+}
+
 TEST(CudaMemory, MemoryOfOthersHasANumberToo) {
   const auto memory = make_cuda_memory(0, GDR_STUB_CUDA);
   const auto other = make_cuda_memory(0, GDR_STUB_CUDA);

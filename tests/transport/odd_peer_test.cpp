@@ -41,7 +41,7 @@ class OddPeer {
   }
   /// One round of the transport; what it says is not looked at.
   void step() {
-    if (!transport_->progress()) verbs_->idle();
+    if (!transport_->progress()) verbs_->idle(100);
     std::array<std::byte, 4096> said;
     (void)stream_->read_some(said);
   }

@@ -121,7 +121,7 @@ std::pair<std::unique_ptr<EndConnection>, std::unique_ptr<EndConnection>> Pair::
 bool Pair::step() {
   bool any = a.transport->progress();
   if (b.transport) any = b.transport->progress() || any;
-  if (!any) verbs_->idle();
+  if (!any) verbs_->idle(100);
   return any;
 }
 

@@ -44,6 +44,7 @@ struct State {
   int buffer_id = 1;
   int flush = 1;
   int flushes = 0;
+  int ordering = 0;
   int live = 0;  // allocations, streams, events, contexts, modules
 };
 State state;
@@ -64,13 +65,14 @@ void* at(Pointer pointer) { return reinterpret_cast<void*>(pointer); }
 
 extern "C" {
 
-// "dma_buf", "buffer_id", "flush" set; "flushes", "live" are counters. Returns the value before.
+// "dma_buf", "buffer_id", "flush", "ordering" set; "flushes", "live" are counters. Returns the value before.
 int gdr_stub_cuda(const char* name, int value) {
   const std::lock_guard lock(state.mutex);
   int* place = std::strcmp(name, "dma_buf") == 0     ? &state.dma_buf
                : std::strcmp(name, "buffer_id") == 0 ? &state.buffer_id
                : std::strcmp(name, "flush") == 0     ? &state.flush
                : std::strcmp(name, "flushes") == 0   ? &state.flushes
+               : std::strcmp(name, "ordering") == 0  ? &state.ordering
                                                      : &state.live;
   const int before = *place;
   if (place != &state.live && place != &state.flushes) *place = value;
@@ -89,9 +91,10 @@ Error cuDeviceGetCount(int* count) { return *count = 1, 0; }
 Error cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
 Error cuDeviceGetAttribute(int* value, int attribute, int) {
   const std::lock_guard lock(state.mutex);
-  *value = attribute == gdr::memory::cuda::attribute_dma_buf         ? state.dma_buf
-           : attribute == gdr::memory::cuda::attribute_flush_options ? state.flush
-                                                                     : 1;
+  *value = attribute == gdr::memory::cuda::attribute_dma_buf           ? state.dma_buf
+           : attribute == gdr::memory::cuda::attribute_flush_options   ? state.flush
+           : attribute == gdr::memory::cuda::attribute_writes_ordering ? state.ordering
+                                                                       : 1;
   return 0;
 }
 Error cuDeviceGetPCIBusId(char* text, int size, int) { return std::snprintf(text, static_cast<std::size_t>(size), "0000:FE:1F.7"), 0; }

@@ -88,7 +88,7 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
         ADD_FAILURE() << "no completion within 20 s";
         return completion;
       }
-      verbs_->idle();
+      verbs_->idle(100);
     }
     return completion;
   }
@@ -260,7 +260,7 @@ TEST_P(VerbsContract, WithoutAReceiveASendFails) {
 TEST_P(VerbsContract, ASendWaitsForAReceive) {
   connect();
   ASSERT_EQ(a_.pair->post(work(Opcode::send, a_, b_, 11)), PostResult::posted);
-  for (int i = 0; i < 3; ++i) verbs_->idle();
+  for (int i = 0; i < 3; ++i) verbs_->idle(100);
   ASSERT_EQ(b_.pair->post(receive(b_, 64)), PostResult::posted);
   EXPECT_EQ(next(a_).outcome, Outcome::ok);
   EXPECT_EQ(next(b_).size, Bytes{11});

@@ -57,11 +57,13 @@ class CudaMemory final : public DeviceMemory {
   Status synchronize(Stream stream) override;
   Result<Exported> export_range(DevicePointer pointer, Bytes size) override;
   Status flush(DevicePointer pointer, Bytes size) override;
+  [[nodiscard]] bool needs_flush() const override { return needs_flush_; }
   [[nodiscard]] MoverBytes moved() const override {
     const std::lock_guard lock(mutex_);
     return moved_;
   }
   std::uint64_t on_free(FreeListener listener) override { return listeners_.add(std::move(listener)); }
+  [[nodiscard]] bool hears_every_free() const override { return false; }
   void forget_listener(std::uint64_t id) override { listeners_.remove(id); }
 
  private:
@@ -96,6 +98,7 @@ class CudaMemory final : public DeviceMemory {
   cuda::ModuleHandle module_ = nullptr;
   std::array<cuda::FunctionHandle, 4> sums_{};  // by ElementType
   std::string sysfs_;
+  bool needs_flush_ = true;
   mutable std::mutex mutex_;  // everything below
   MoverBytes moved_;
   std::map<std::uint64_t, std::uint64_t> allocations_;  // base: number
@@ -124,6 +127,9 @@ CudaMemory::CudaMemory(unsigned index, const std::string& library) : index_(inde
     const auto place = std::filesystem::canonical("/sys/bus/pci/devices/" + lower, error);
     if (!error) sysfs_ = place.string();
   }
+  int ordering = 0;
+  const bool known = driver_.device_attribute(&ordering, cuda::attribute_writes_ordering, device_) == cuda::success;
+  needs_flush_ = !known || ordering < cuda::ordering_owner;
   need("cuDevicePrimaryCtxRetain", driver_.context_retain(&context_, device_));
   streams_.emplace(0, nullptr);
 }

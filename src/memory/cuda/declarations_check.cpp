@@ -27,6 +27,8 @@ static_assert(success == CUDA_SUCCESS && invalid_value == CUDA_ERROR_INVALID_VAL
               not_ready == CUDA_ERROR_NOT_READY);
 static_assert(attribute_gpu_direct_rdma == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
 static_assert(attribute_flush_options == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+static_assert(attribute_writes_ordering == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+static_assert(ordering_owner == CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
 static_assert(attribute_dma_buf == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 static_assert(flush_by_host == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
 static_assert(flush_target_current_context == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);

@@ -92,7 +92,7 @@ class DoubleVerbs final : public Verbs {
     return std::unique_ptr<Device>(new DoubleDevice(fabric_, name, host_, static_cast<unsigned>(found - names_.begin())));
   }
   [[nodiscard]] Duration now() const override { return transport::now(*fabric_); }
-  void idle() override {
+  void idle(unsigned) override {
     const std::lock_guard lock(fabric_->mutex);
     fabric_->advance();
   }

@@ -356,14 +356,16 @@ class IbVerbs final : public Verbs {
   [[nodiscard]] Duration now() const override {
     return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
   }
-  void idle() override {
-    // A system call costs more than most waits last; another process may still want this core.
-    thread_local unsigned rounds = 0;
-    if (++rounds % 8 == 0) sched_yield();
+  /// A system call costs more than a message of a real NIC takes. Whoever waits longer may keep from this core just what it waits for: on a
+  /// machine with one, the kernel's thread that does the work of rdma_rxe.
+  void idle(unsigned rounds) override {
+    if (rounds > rounds_alone) sched_yield();
     else relax();
   }
 
  private:
+  static constexpr unsigned rounds_alone = 16;  // about 1 us
+
   template <typename Visitor>
   static void visit(Visitor visitor) {
     int count = 0;

@@ -152,7 +152,7 @@ class Verbs {
   [[nodiscard]] virtual std::vector<std::string> device_names() const = 0;
   virtual Result<std::unique_ptr<Device>> open(const std::string& name) = 0;
   [[nodiscard]] virtual Duration now() const = 0;  ///< of a clock that only goes forward; simulated in the double
-  virtual void idle() = 0;                         ///< there is nothing to do at the moment
+  virtual void idle(unsigned rounds) = 0;          ///< nothing has happened in so many rounds of polling, one behind the other
 };
 
 /// libibverbs of this machine.

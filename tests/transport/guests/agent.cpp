@@ -51,8 +51,10 @@ class AgentMemory final : public memory::DeviceMemory {
     return Status(Cause::invalid, "not through an agent");
   }
   Status flush(memory::DevicePointer pointer, Bytes size) override { return agent_.ask<Status>(Request::flush, pointer, size); }
+  [[nodiscard]] bool needs_flush() const override { return true; }
   [[nodiscard]] memory::MoverBytes moved() const override { return agent_.ask<memory::MoverBytes>(Request::moved); }
   std::uint64_t on_free(FreeListener) override { return 0; }
+  [[nodiscard]] bool hears_every_free() const override { return false; }
   void forget_listener(std::uint64_t) override {}
 
  private:
