@@ -28,7 +28,7 @@ struct TransportOptions {
   unsigned queue_depth = 64;                       ///< work requests of a queue pair
   unsigned operations = 4096;                      ///< of a connection that are not finished; more give Cause::queue_full
   Bytes largest_message{std::uint64_t{1} << 30U};  ///< of one RDMA work request, where the NIC takes that much
-  Duration limit{10};                              ///< of an operation, from asking to its end; then the connection is given up
+  Duration limit{10};                              ///< of an operation, from the first look at the clock; then the connection ends
   Duration setup_limit{10};
   unsigned timeout = 17;                        ///< of the NIC: 4.096 us times 2 to its power, until it sends again
   unsigned retries = 6;                         ///< 0 to 6

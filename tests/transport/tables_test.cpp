@@ -145,6 +145,19 @@ TEST(OperationTable, FindsWhatIsUnderWayAndKeepsResultsUntilTheyAreTaken) {
 }
 
 /// Long-lived operations and results that nobody takes keep their places while thousands come and go beside them.
+TEST(OperationTable, DatesEachOperationOnce) {
+  OperationTable table;
+  const std::uint64_t a = table.add(small(1));
+  const std::uint64_t gone = table.add(small(2));
+  table.drop(gone);
+  table.date_new(Duration{5});
+  const std::uint64_t b = table.add(small(3));
+  table.date_new(Duration{7});
+  table.date_new(Duration{9});
+  EXPECT_EQ(table.find(a)->deadline, Duration{5});
+  EXPECT_EQ(table.find(b)->deadline, Duration{7});
+}
+
 TEST(OperationTable, NumbersNeverMeet) {
   OperationTable table;
   std::map<std::uint64_t, std::uint64_t> living;
