@@ -116,15 +116,13 @@ std::string ConnectionCore::words(const Operation& operation) const {
 
 /// That the range is in one allocation, and what is registered of it.
 Status ConnectionCore::look_up_local(Operation& operation) {
-  memory::DeviceMemory& memory = *engine_.memory;
-  const bool gdr = path.path == Path::gdr;
-  if (gdr && engine_.hears_every_free) operation.registered = engine_.registrations->find_again(operation.local, operation.size);
+  const bool registers = path.path == Path::gdr;
+  if (registers && engine_.hears_every_free)
+    operation.registered = engine_.registrations->find_again(operation.local, operation.size);
   if (operation.registered != nullptr) return {};
-  const auto info = memory.query(operation.local);
-  if (!info || operation.size.count > info->size.count - (operation.local.address - info->base.address))
-    return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", memory.name(), to_string(operation.size),
-                                        operation.local.address)};
-  if (gdr) operation.registered = engine_.registrations->find(info->allocation, operation.local, operation.size);
+  const auto info = find_allocation(*engine_.memory, operation.local, operation.size);
+  if (!info.ok()) return info.status();
+  if (registers) operation.registered = engine_.registrations->find(info.value().allocation, operation.local, operation.size);
   return {};
 }
 
@@ -290,12 +288,10 @@ void ConnectionCore::memory_freed(const memory::PointerInfo& info) {
 
 Status ConnectionCore::share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size) {
   if (state != State::open) return state == State::failed ? status : Status(Cause::invalid, "the connection is not set up yet");
-  const auto info = engine_.memory->query(pointer);
-  if (!info || size.count > info->size.count - (pointer.address - info->base.address))
-    return {Cause::invalid,
-            fmt::format("{}: {} at {:#x} are not inside one allocation", engine_.memory->name(), to_string(size), pointer.address)};
+  const auto info = find_allocation(*engine_.memory, pointer, size);
+  if (!info.ok()) return info.status();
   if (shares_.contains(tag)) return {Cause::invalid, fmt::format("a range with tag {} is shared already", tag)};
-  Share share{pointer, size, info->allocation, nullptr};
+  Share share{pointer, size, info.value().allocation, nullptr};
   std::vector<std::uint32_t> keys;
   if (path.path == Path::gdr) {
     const auto registered = engine_.registrations->get(pointer, size);

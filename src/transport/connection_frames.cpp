@@ -38,8 +38,9 @@ void ConnectionCore::on_frame(Lane& lane, const Frame& frame, unsigned slot) {
 
 void ConnectionCore::on_immediate(std::uint32_t immediate, Bytes size) {
   // Where it landed is not said: everything that the peer may write is flushed.
-  for (auto share = shares_.begin(); engine_.flushes && share != shares_.end(); ++share)
-    if (Status flushed = flush(share->second.pointer, share->second.size); !flushed.ok()) return fail(flushed, true);
+  if (engine_.flushes)
+    for (const auto& [tag, share] : shares_)
+      if (Status flushed = flush(share.pointer, share.size); !flushed.ok()) return fail(flushed, true);
   arrivals.push_back({immediate, size});
 }
 

@@ -6,6 +6,13 @@
 
 namespace gdr::transport {
 
+Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size) {
+  const auto info = memory.query(pointer);
+  if (info && size.count <= info->size.count - (pointer.address - info->base.address)) return *info;
+  return Status(Cause::invalid,
+                fmt::format("{}: {} at {:#x} are not inside one allocation", memory.name(), to_string(size), pointer.address));
+}
+
 Result<Registration> register_range(Device& device, memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size) {
   auto exported = memory.export_range(pointer, size);
   if (!exported.ok()) return exported.status();
@@ -73,7 +80,7 @@ Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation
   return range;
 }
 
-std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) const {
+std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) {
   const auto [first, last] = entries_.equal_range(allocation);
   for (auto entry = first; entry != last; ++entry)
     if (entry->second->has(pointer, size)) return *(last_ = &entry->second);
@@ -81,10 +88,9 @@ std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t all
 }
 
 Result<std::shared_ptr<const RegisteredRange>> RegistrationCache::get(memory::DevicePointer pointer, Bytes size) {
-  const auto info = memory_.query(pointer);
-  if (!info || size.count > info->size.count - (pointer.address - info->base.address))
-    return Status(Cause::invalid,
-                  fmt::format("{}: {} at {:#x} are not inside one allocation", memory_.name(), to_string(size), pointer.address));
+  const auto found = find_allocation(memory_, pointer, size);
+  if (!found.ok()) return found.status();
+  const memory::PointerInfo* info = &found.value();
   if (auto known = find(info->allocation, pointer, size)) return known;
   auto range = try_register(info->allocation, info->base, info->size);
   if (!range.ok()) {

@@ -17,6 +17,9 @@ struct Registration {
   std::string way;  ///< "dma-buf", or "peer memory (dma-buf: why not)"
 };
 
+/// The allocation that the whole range is in; Cause::invalid where there is none.
+Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size);
+
 /// Registers a range: by dma-buf first, then by address. The status says what both answered.
 Result<Registration> register_range(Device& device, memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size);
 
@@ -44,7 +47,7 @@ class RegistrationCache {
   RegistrationCache(std::vector<Device*> nics, memory::DeviceMemory& memory) : nics_(std::move(nics)), memory_(memory) {}
 
   /// Null when the range, of this allocation, is not registered yet.
-  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) const;
+  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size);
   /// The range that was found or registered last, when it has this one; null when not. Without asking the memory: for one that hears of
   /// every free, after which nothing is found.
   [[nodiscard]] std::shared_ptr<const RegisteredRange> find_again(memory::DevicePointer pointer, Bytes size) const {
@@ -63,7 +66,7 @@ class RegistrationCache {
   std::vector<Device*> nics_;
   memory::DeviceMemory& memory_;
   std::multimap<std::uint64_t, std::shared_ptr<const RegisteredRange>> entries_;  // by allocation
-  mutable const std::shared_ptr<const RegisteredRange>* last_ = nullptr;          // one of the entries
+  const std::shared_ptr<const RegisteredRange>* last_ = nullptr;                  // one of the entries
   struct Refused {
     memory::DevicePointer base;
     Bytes size;

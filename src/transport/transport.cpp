@@ -30,6 +30,7 @@ auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Durati
     if (any && round % rounds_between_looks != 0) continue;
     lock.unlock();
     if (naps) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
+    if (any) std::this_thread::yield();  // whoever waits for the lock does not get it from a thread that never stops
     engine.idle(idle_rounds);
     lock.lock();
   }

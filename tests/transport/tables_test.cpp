@@ -144,7 +144,6 @@ TEST(OperationTable, FindsWhatIsUnderWayAndKeepsResultsUntilTheyAreTaken) {
   EXPECT_EQ(table.under_way(), 0U);
 }
 
-/// Long-lived operations and results that nobody takes keep their places while thousands come and go beside them.
 TEST(OperationTable, DatesEachOperationOnce) {
   OperationTable table;
   const std::uint64_t a = table.add(small(1));
@@ -158,6 +157,7 @@ TEST(OperationTable, DatesEachOperationOnce) {
   EXPECT_EQ(table.find(b)->deadline, Duration{7});
 }
 
+/// Long-lived operations and results that nobody takes keep their places while thousands come and go beside them.
 TEST(OperationTable, NumbersNeverMeet) {
   OperationTable table;
   std::map<std::uint64_t, std::uint64_t> living;
