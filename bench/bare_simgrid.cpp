@@ -25,7 +25,8 @@ std::uint64_t bare_simgrid(int flows, int granules_a_flow) {
   for (int i = 0; i < flows; ++i) {
     s4u::Host* source = zone->create_host("source" + std::to_string(i), 1e9)->seal();
     const s4u::Link* own = zone->create_link("own" + std::to_string(i), 25e9 + 1e7 * i)->seal();
-    zone->add_route(source->get_netpoint(), nullptr, nullptr, nullptr, {s4u::LinkInRoute(own), s4u::LinkInRoute(shared)});
+    zone->add_route(source->get_netpoint(), nullptr, nullptr, nullptr,
+                    {s4u::LinkInRoute(own), s4u::LinkInRoute(shared)});
     s4u::Actor::create("flow", source, [=, &sent] {
       for (int k = 0; k < granules_a_flow; ++k) {
         s4u::Comm::sendto(source, sink, 4096);

@@ -1,7 +1,10 @@
 // Two figures, each with what it is held against in the same run:
-//  1. simulated transfers per second of the event engine against a bare SimGrid program with the same flows;
-//  2. wall time and peak memory of every GPU pair between two DGX H100, every path, 16 sizes, against the limits of 5 s and 500 MB.
-// Every measurement runs in a process of its own, A and B in turn; medians and the range are printed.
+//  1. simulated transfers per second of the event engine against a bare SimGrid program with the
+//  same flows;
+//  2. wall time and peak memory of every GPU pair between two DGX H100, every path, 16 sizes,
+//  against the limits of 5 s and 500 MB.
+// Every measurement runs in a process of its own, A and B in turn; medians and the range are
+// printed.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -36,7 +39,8 @@ Sample in_child(const std::function<double()>& body) {
     const auto start = std::chrono::steady_clock::now();
     Sample sample;
     sample.work = body();
-    sample.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    sample.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     sample.megabytes = static_cast<double>(usage.ru_maxrss) / 1000;
@@ -79,13 +83,18 @@ void compare(int flows, int repeats) {
   std::vector<double> ratios;
   for (int i = 0; i < repeats; ++i) {
     const Sample a = in_child([=] { return engine_flows(flows, granules); });
-    const Sample b = in_child([=] { return static_cast<double>(bench::bare_simgrid(flows, granules)); });
+    const Sample b =
+        in_child([=] { return static_cast<double>(bench::bare_simgrid(flows, granules)); });
     ours.push_back(a.work / a.seconds);
     bare.push_back(b.work / b.seconds);
     ratios.push_back(ours.back() / bare.back());
   }
-  fmt::print("{:>4} concurrent flows: engine {:>9.0f} transfers/s, bare SimGrid {:>9.0f}, ratio {:.2f} ({:.2f} to {:.2f}); at least 0.70 wanted\n", flows,
-             median(ours), median(bare), median(ratios), *std::min_element(ratios.begin(), ratios.end()), *std::max_element(ratios.begin(), ratios.end()));
+  fmt::print(
+      "{:>4} concurrent flows: engine {:>9.0f} transfers/s, bare SimGrid {:>9.0f}, ratio {:.2f} "
+      "({:.2f} to {:.2f}); at least 0.70 wanted\n",
+      flows, median(ours), median(bare), median(ratios),
+      *std::min_element(ratios.begin(), ratios.end()),
+      *std::max_element(ratios.begin(), ratios.end()));
 }
 
 double all_pairs() {
@@ -105,11 +114,13 @@ double all_pairs() {
           transfer.to = find_device(topology, fmt::format("h1/gpu{}", j));
           transfer.path = path;
           transfer.size = Bytes{std::uint64_t{8} << (2 * static_cast<unsigned>(size))};
-          if (transfer.size.count > (std::uint64_t{16} << 30U)) transfer.size = Bytes{std::uint64_t{16} << 30U};
+          if (transfer.size.count > (std::uint64_t{16} << 30U))
+            transfer.size = Bytes{std::uint64_t{16} << 30U};
           (void)sim::predict(simulator, parts, transfer, {});
           ++points;
         }
-  fmt::print("     {} points, {} scenarios, {} of them different, {} transfers simulated\n", points, simulator.asked(), simulator.ran(), simulator.transfers());
+  fmt::print("     {} points, {} scenarios, {} of them different, {} transfers simulated\n", points,
+             simulator.asked(), simulator.ran(), simulator.transfers());
   std::fflush(stdout);
   return points;
 }
@@ -126,6 +137,7 @@ int main() {
   fmt::print("2. All GPU pairs between two DGX H100, all paths, 16 sizes from 8 B to 8 GiB\n");
   std::fflush(stdout);
   const Sample sample = in_child(all_pairs);
-  fmt::print("     {:.2f} s (limit 5 s), peak memory {:.0f} MB (limit 500 MB)\n", sample.seconds, sample.megabytes);
+  fmt::print("     {:.2f} s (limit 5 s), peak memory {:.0f} MB (limit 500 MB)\n", sample.seconds,
+             sample.megabytes);
   return sample.work > 0 ? 0 : 1;
 }

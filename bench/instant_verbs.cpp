@@ -61,7 +61,10 @@ class InstantWire {
 class InstantPair final : public QueuePair {
  public:
   InstantPair(std::shared_ptr<InstantWire> wire, InstantQueue& queue, QueuePairSizes sizes)
-      : wire_(std::move(wire)), queue_(queue), receives_(sizes.receives), number_(static_cast<std::uint32_t>(wire_->pairs.size())) {
+      : wire_(std::move(wire)),
+        queue_(queue),
+        receives_(sizes.receives),
+        number_(static_cast<std::uint32_t>(wire_->pairs.size())) {
     wire_->pairs.push_back(this);
   }
   ~InstantPair() override { wire_->pairs[number_] = nullptr; }
@@ -75,13 +78,16 @@ class InstantPair final : public QueuePair {
   PostResult post(const SendWork& work) override {
     InstantPair* peer = wire_->pairs[peer_];
     if (peer == nullptr) return PostResult::refused;
-    std::byte* local = work.size.count > 0 ? wire_->at(work.local_key, work.local_address) : nullptr;
+    std::byte* local =
+        work.size.count > 0 ? wire_->at(work.local_key, work.local_address) : nullptr;
     if (work.opcode == Opcode::send || work.opcode == Opcode::write_with_immediate) {
       check(!peer->receives_.empty(), "no receive is posted on the instant wire");
       const ReceiveWork receive = pop(peer->receives_);
       const bool immediate = work.opcode != Opcode::send;
-      if (!immediate && local != nullptr) std::memcpy(wire_->at(receive.key, receive.address), local, work.size.count);
-      if (immediate && local != nullptr) std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
+      if (!immediate && local != nullptr)
+        std::memcpy(wire_->at(receive.key, receive.address), local, work.size.count);
+      if (immediate && local != nullptr)
+        std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
       peer->queue_.add({receive.id, Outcome::ok, true, immediate, work.immediate, work.size});
     } else if (local != nullptr && work.opcode == Opcode::write) {
       std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
@@ -121,26 +127,34 @@ class InstantRegion final : public MemoryRegion {
 
 class InstantDevice final : public Device {
  public:
-  InstantDevice(std::shared_ptr<InstantWire> wire, std::string name) : wire_(std::move(wire)), name_(std::move(name)) {}
+  InstantDevice(std::shared_ptr<InstantWire> wire, std::string name)
+      : wire_(std::move(wire)), name_(std::move(name)) {}
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string sysfs_device() const override { return ""; }
   [[nodiscard]] DeviceLimits limits() const override { return {1024, 16, 4096}; }
-  [[nodiscard]] PortState port() const override { return {true, true, 0, Bytes{4096}, Bytes{std::uint64_t{1} << 30U}}; }
+  [[nodiscard]] PortState port() const override {
+    return {true, true, 0, Bytes{4096}, Bytes{std::uint64_t{1} << 30U}};
+  }
   [[nodiscard]] std::vector<GidEntry> gids() const override {
     return {{0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}, GidType::rocev2}};
   }
-  Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes, std::uint64_t iova) override {
+  Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes,
+                                                        std::uint64_t iova) override {
     wire_->regions.push_back({address, iova});
-    return std::unique_ptr<MemoryRegion>(new InstantRegion(static_cast<std::uint32_t>(wire_->regions.size() - 1)));
+    return std::unique_ptr<MemoryRegion>(
+        new InstantRegion(static_cast<std::uint32_t>(wire_->regions.size() - 1)));
   }
-  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int, Bytes, Bytes, std::uint64_t) override {
+  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int, Bytes, Bytes,
+                                                         std::uint64_t) override {
     return Status(Cause::registration_refused, "the instant wire knows no descriptors");
   }
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(unsigned depth) override {
     return std::unique_ptr<CompletionQueue>(new InstantQueue(depth));
   }
-  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue, QueuePairSizes sizes) override {
-    return std::unique_ptr<QueuePair>(new InstantPair(wire_, static_cast<InstantQueue&>(queue), sizes));
+  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue,
+                                                       QueuePairSizes sizes) override {
+    return std::unique_ptr<QueuePair>(
+        new InstantPair(wire_, static_cast<InstantQueue&>(queue), sizes));
   }
   std::optional<DeviceEvent> next_event() override { return std::nullopt; }
 
@@ -151,13 +165,15 @@ class InstantDevice final : public Device {
 
 class InstantVerbs final : public Verbs {
  public:
-  InstantVerbs(std::shared_ptr<InstantWire> wire, std::string nic) : wire_(std::move(wire)), nic_(std::move(nic)) {}
+  InstantVerbs(std::shared_ptr<InstantWire> wire, std::string nic)
+      : wire_(std::move(wire)), nic_(std::move(nic)) {}
   [[nodiscard]] std::vector<std::string> device_names() const override { return {nic_}; }
   Result<std::unique_ptr<Device>> open(const std::string& name) override {
     return std::unique_ptr<Device>(new InstantDevice(wire_, name));
   }
   [[nodiscard]] Duration now() const override {
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
+    return {
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
   }
   void idle(unsigned) override {}
 
@@ -169,7 +185,8 @@ class InstantVerbs final : public Verbs {
 }  // namespace
 
 std::shared_ptr<InstantWire> make_instant_wire() { return std::make_shared<InstantWire>(); }
-std::unique_ptr<Verbs> make_instant_verbs(std::shared_ptr<InstantWire> wire, const std::string& nic) {
+std::unique_ptr<Verbs> make_instant_verbs(std::shared_ptr<InstantWire> wire,
+                                          const std::string& nic) {
   return std::make_unique<InstantVerbs>(std::move(wire), nic);
 }
 

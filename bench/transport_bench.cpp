@@ -1,5 +1,6 @@
-// What the transport costs beside bare verbs: 8-byte writes with an immediate, back and forth and in a row, over NICs that take no time.
-// Both sides are moved by this thread, so that a message is everything that its sender and its receiver do for it.
+// What the transport costs beside bare verbs: 8-byte writes with an immediate, back and forth and
+// in a row, over NICs that take no time. Both sides are moved by this thread, so that a message is
+// everything that its sender and its receiver do for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +37,9 @@ class Bare {
     region_ = std::move(device_->register_memory(address, Bytes{buffer_.size()}, address).value());
     queue_ = std::move(device_->create_completion_queue(256).value());
     pair_ = std::move(device_->create_queue_pair(*queue_, {64, 64}).value());
-    for (unsigned i = 0; i < 32; ++i) check(pair_->post(ReceiveWork{i, address, region_->local_key(), {}}) == PostResult::posted, "post");
+    for (unsigned i = 0; i < 32; ++i)
+      check(pair_->post(ReceiveWork{i, address, region_->local_key(), {}}) == PostResult::posted,
+            "post");
   }
   void connect(const Bare& peer) {
     Route route;
@@ -62,7 +65,9 @@ class Bare {
       const Completion& completion = completions_[i];
       ++(completion.received ? arrived : done);
       if (completion.received)
-        check(pair_->post(ReceiveWork{completion.id, remote_address_, region_->local_key(), {}}) == PostResult::posted, "post");
+        check(pair_->post(ReceiveWork{completion.id, remote_address_, region_->local_key(), {}}) ==
+                  PostResult::posted,
+              "post");
     }
   }
   unsigned arrived = 0;
@@ -106,8 +111,10 @@ class BarePair {
 };
 
 struct Side {
-  Side(const std::shared_ptr<InstantWire>& wire, const std::string& name, std::unique_ptr<ByteStream> stream, bool initiator)
-      : memory(memory::make_memory("fake:0")), transport(make_instant_verbs(wire, name), memory, options()) {
+  Side(const std::shared_ptr<InstantWire>& wire, const std::string& name,
+       std::unique_ptr<ByteStream> stream, bool initiator)
+      : memory(memory::make_memory("fake:0")),
+        transport(make_instant_verbs(wire, name), memory, options()) {
     connection = transport.open(std::move(stream), initiator);
     buffer = memory->allocate(Bytes{4096}).value();
   }
@@ -133,7 +140,8 @@ class TransportPair {
     b_ = std::make_unique<Side>(wire_, "a", std::move(to_a), false);
     until([&] { return a_->connection->ready() && b_->connection->ready(); });
     check(a_->connection->status().ok() && b_->connection->status().ok(), "the two sides connect");
-    for (Side* side : {a_.get(), b_.get()}) check(side->connection->share(1, side->buffer, Bytes{4096}).ok(), "share");
+    for (Side* side : {a_.get(), b_.get()})
+      check(side->connection->share(1, side->buffer, Bytes{4096}).ok(), "share");
     until([&] { return a_->connection->shared(1) && b_->connection->shared(1); });
     to_a_ = *b_->connection->shared(1);
     to_b_ = *a_->connection->shared(1);
@@ -154,7 +162,8 @@ class TransportPair {
     }
   }
   static void one_way(Side& from, Side& to, const RemoteRange& range, unsigned count) {
-    for (unsigned i = 0; i < count; ++i) from.asked.push_back(from.connection->write(from.buffer, range, Bytes{}, message, i).value());
+    for (unsigned i = 0; i < count; ++i)
+      from.asked.push_back(from.connection->write(from.buffer, range, Bytes{}, message, i).value());
     for (unsigned arrived = 0; arrived < count;) {
       if (to.connection->arrival()) ++arrived;
       else to.transport.progress();
@@ -192,7 +201,9 @@ void compare(const std::string& what, unsigned messages, Do measure) {
     for (unsigned i = 0; i < times; ++i) measure(transport);
     least = std::min(least, nanoseconds(start, times * messages));
   }
-  std::fputs(fmt::format("{:<34} {:7.1f} ns, bare verbs {:6.1f} ns\n", what, least, least_bare).c_str(), stdout);
+  std::fputs(
+      fmt::format("{:<34} {:7.1f} ns, bare verbs {:6.1f} ns\n", what, least, least_bare).c_str(),
+      stdout);
 }
 
 }  // namespace

@@ -17,7 +17,8 @@
 namespace gdr::emu {
 namespace {
 
-constexpr const char* time_to_boot = "20";  // seconds; a kernel without a root file system panics within two
+constexpr const char* time_to_boot =
+    "20";  // seconds; a kernel without a root file system panics within two
 
 /// What tells one boot of the machine from the next, and one kernel from another.
 std::string circumstances(const std::string& kernel_version) {
@@ -35,14 +36,20 @@ std::string read_if_there(const std::string& path) {
 
 Accelerator choose_accelerator() {
   const auto without = [](const std::string& why) {
-    return Accelerator{false,
-                       fmt::format("QEMU translates the guest's code (TCG), about ten times slower than KVM, since {}.", why)};
+    return Accelerator{
+        false,
+        fmt::format(
+            "QEMU translates the guest's code (TCG), about ten times slower than KVM, since {}.",
+            why)};
   };
   const UniqueFd kvm(open("/dev/kvm", O_RDWR | O_CLOEXEC));
-  if (kvm.get() < 0) return without(fmt::format("/dev/kvm cannot be opened: {}", std::strerror(errno)));
-  if (ioctl(kvm.get(), KVM_GET_API_VERSION, 0) != KVM_API_VERSION) return without("/dev/kvm has another API version");
+  if (kvm.get() < 0)
+    return without(fmt::format("/dev/kvm cannot be opened: {}", std::strerror(errno)));
+  if (ioctl(kvm.get(), KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+    return without("/dev/kvm has another API version");
   const UniqueFd machine(ioctl(kvm.get(), KVM_CREATE_VM, 0));
-  if (machine.get() < 0) return without(fmt::format("/dev/kvm makes no virtual machine: {}", std::strerror(errno)));
+  if (machine.get() < 0)
+    return without(fmt::format("/dev/kvm makes no virtual machine: {}", std::strerror(errno)));
   return {true, "QEMU uses KVM: /dev/kvm makes virtual machines."};
 }
 
@@ -78,7 +85,8 @@ bool kvm_boots(const Kernel& kernel, Signals& signals) {
                                  "-append",
                                  "quiet panic=-1"},
                                 signals);
-  write_file(answer_file(), circumstances(kernel.version) + (trial.exit_code == 0 ? "yes\n" : "no\n"));
+  write_file(answer_file(),
+             circumstances(kernel.version) + (trial.exit_code == 0 ? "yes\n" : "no\n"));
   return trial.exit_code == 0;
 }
 

@@ -14,7 +14,8 @@ struct Numbered {
   std::size_t device = 0;  ///< index in host.devices
 };
 
-/// The host's devices of a kind by number. Throws InputError when a name does not end in a number below 256 or two have the same.
+/// The host's devices of a kind by number. Throws InputError when a name does not end in a number
+/// below 256 or two have the same.
 std::vector<Numbered> numbered_devices(const Host& host, DeviceKind kind);
 
 /// Ethernet address of a NIC: the guest knows by it which of its interfaces is which NIC.

@@ -9,7 +9,8 @@
 
 namespace gdr::emu {
 
-// How things get into the cache: under a lock, complete or not at all, named by what they were made from.
+// How things get into the cache: under a lock, complete or not at all, named by what they were made
+// from.
 
 /// Ends the name of everything that is not complete yet.
 inline constexpr const char* part = ".part";
@@ -32,8 +33,9 @@ std::string fingerprint(const std::vector<std::string>& files);
 /// The files of a folder, in order of their names.
 std::vector<std::string> files_below(const std::string& folder);
 
-/// Builds gdr_fakegpu.ko from `sources` with a kernel's `headers`; it appears in the folder `target`. Throws InputError,
-/// Interrupted.
-void build_module(const std::string& headers, const std::string& sources, const std::string& target, Signals& signals);
+/// Builds gdr_fakegpu.ko from `sources` with a kernel's `headers`; it appears in the folder
+/// `target`. Throws InputError, Interrupted.
+void build_module(const std::string& headers, const std::string& sources, const std::string& target,
+                  Signals& signals);
 
 }  // namespace gdr::emu

@@ -26,12 +26,14 @@ class Channel {
   void send(std::string_view text);
   void flush();
 
-  /// Takes what has come and calls `line` for each line of it, without its end; at the end of all also for an unfinished one.
+  /// Takes what has come and calls `line` for each line of it, without its end; at the end of all
+  /// also for an unfinished one.
   template <typename Line>
   void read_lines(const Line& line) {
     take();
     std::size_t at = 0;
-    for (std::size_t end = waiting_.find('\n'); end != std::string::npos; end = waiting_.find('\n', at)) {
+    for (std::size_t end = waiting_.find('\n'); end != std::string::npos;
+         end = waiting_.find('\n', at)) {
       line(std::string_view(waiting_).substr(at, end - at));
       at = end + 1;
     }

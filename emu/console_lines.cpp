@@ -20,7 +20,8 @@ std::vector<std::string> ConsoleLines::take() {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     constexpr std::string_view ours = "gdr: ";
     constexpr std::size_t longest = 300;
-    if (const auto found = line.find(ours); found != std::string::npos) lines.push_back(printable(line.substr(found + ours.size()), longest));
+    if (const auto found = line.find(ours); found != std::string::npos)
+      lines.push_back(printable(line.substr(found + ours.size()), longest));
   }
   at_ += begin;
   return lines;

@@ -12,7 +12,8 @@ namespace {
 
 /// What stands behind a word at the start of a line.
 std::optional<std::string_view> behind(std::string_view line, std::string_view word) {
-  if (!line.starts_with(word) || line.size() <= word.size() || line[word.size()] != ' ') return std::nullopt;
+  if (!line.starts_with(word) || line.size() <= word.size() || line[word.size()] != ' ')
+    return std::nullopt;
   return line.substr(word.size() + 1);
 }
 
@@ -25,20 +26,24 @@ std::optional<GuestMessage> parse_guest_message(std::string_view line) {
     int code = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), code);
     constexpr int largest = 255;
-    if (error != std::errc{} || end != text->data() + text->size() || code < 0 || code > largest) return std::nullopt;
+    if (error != std::errc{} || end != text->data() + text->size() || code < 0 || code > largest)
+      return std::nullopt;
     return CommandEnded{code};
   }
   if (const auto text = behind(line, "barrier")) {
     const auto space = text->find(' ');
-    if (space == 0 || space == std::string_view::npos || space + 1 == text->size()) return std::nullopt;
-    return BarrierReached{std::string(text->substr(0, space)), std::string(text->substr(space + 1))};
+    if (space == 0 || space == std::string_view::npos || space + 1 == text->size())
+      return std::nullopt;
+    return BarrierReached{std::string(text->substr(0, space)),
+                          std::string(text->substr(space + 1))};
   }
   return std::nullopt;
 }
 
 std::string run_message(const std::string& command, const std::string& folder) {
   return fmt::format("run {}\n",
-                     base64(fmt::format("cd {} || exit 125\n{}", shell_word(folder.empty() ? "/" : folder), command)));
+                     base64(fmt::format("cd {} || exit 125\n{}",
+                                        shell_word(folder.empty() ? "/" : folder), command)));
 }
 
 std::string stop_message() { return "stop\n"; }
@@ -48,11 +53,14 @@ std::string barrier_message(const std::string& token, const std::string& failure
 }
 
 std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   for (std::size_t at = 0; at < bytes.size(); at += 3) {
     const auto byte = [&](std::size_t i) {
-      return at + i < bytes.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) : 0U;
+      return at + i < bytes.size()
+                 ? static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i]))
+                 : 0U;
     };
     const std::uint32_t three = (byte(0) << 16U) | (byte(1) << 8U) | byte(2);
     for (std::size_t digit = 0; digit < 4; ++digit)

@@ -25,7 +25,8 @@ std::string field(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-std::string dependency_named(const std::string& depends, const std::string& prefix, const std::string& suffix) {
+std::string dependency_named(const std::string& depends, const std::string& prefix,
+                             const std::string& suffix) {
   std::istringstream items(depends);
   for (std::string item; std::getline(items, item, ',');) {
     item.erase(0, item.find_first_not_of(' '));
@@ -35,14 +36,17 @@ std::string dependency_named(const std::string& depends, const std::string& pref
   return "";
 }
 
-DebianPackages::DebianPackages(std::string folder, Signals& signals) : folder_(std::move(folder)), signals_(signals) {}
+DebianPackages::DebianPackages(std::string folder, Signals& signals)
+    : folder_(std::move(folder)), signals_(signals) {}
 
-std::vector<std::string> DebianPackages::apt(const std::string& program, std::vector<std::string> arguments) const {
+std::vector<std::string> DebianPackages::apt(const std::string& program,
+                                             std::vector<std::string> arguments) const {
   std::vector<std::string> all{program};
   if (own_lists_) {
-    for (const std::string& option :
-         {"Dir::State=" + folder_ + "/apt/state", "Dir::State::lists=" + folder_ + "/apt/state/lists",
-          "Dir::Cache=" + folder_ + "/apt/cache", std::string("Dir::State::status=/var/lib/dpkg/status")}) {
+    for (const std::string& option : {"Dir::State=" + folder_ + "/apt/state",
+                                      "Dir::State::lists=" + folder_ + "/apt/state/lists",
+                                      "Dir::Cache=" + folder_ + "/apt/cache",
+                                      std::string("Dir::State::status=/var/lib/dpkg/status")}) {
       all.emplace_back("-o");
       all.push_back(option);
     }
@@ -56,14 +60,16 @@ void DebianPackages::update() {
   fs::create_directories(folder_ + "/apt/state/lists/partial");
   fs::create_directories(folder_ + "/apt/cache/archives/partial");
   // Without the option a source that cannot be reached is a warning.
-  run_or_throw(apt("apt-get", {"update", "-q", "-o", "APT::Update::Error-Mode=any"}), signals_, purpose);
+  run_or_throw(apt("apt-get", {"update", "-q", "-o", "APT::Update::Error-Mode=any"}), signals_,
+               purpose);
 }
 
 std::string DebianPackages::show(const std::string& package) {
   const auto arguments = apt("apt-cache", {"show", "--no-all-versions", package});
   if (!is_in_path(arguments[0]))
-    throw InputError(
-        fmt::format("{}: the program apt-cache is not installed; on a system without apt it cannot be had yet", purpose));
+    throw InputError(fmt::format(
+        "{}: the program apt-cache is not installed; on a system without apt it cannot be had yet",
+        purpose));
   const Finished finished = run_to_end(arguments, signals_);
   return finished.exit_code == 0 ? finished.output : "";
 }
@@ -77,13 +83,18 @@ DebianPackages::KernelPackages DebianPackages::find_kernel() {
   KernelPackages found;
   found.version = field(image, "Version");
   const std::string name = dependency_named(field(image, "Depends"), "linux-image-");
-  if (name.empty()) throw InputError(fmt::format("{}: apt knows no linux-image-amd64; Debian's sources are needed", purpose));
+  if (name.empty())
+    throw InputError(
+        fmt::format("{}: apt knows no linux-image-amd64; Debian's sources are needed", purpose));
   found.release = name.substr(std::string("linux-image-").size());
   const std::string headers = "linux-headers-" + found.release;
   const std::string depends = field(show(headers + "=" + found.version), "Depends");
   for (const std::string& package :
-       {name, headers, dependency_named(depends, "linux-headers-", "-common"), dependency_named(depends, "linux-kbuild-")}) {
-    if (package.empty()) throw InputError(fmt::format("{}: apt does not know what {} {} needs", purpose, headers, found.version));
+       {name, headers, dependency_named(depends, "linux-headers-", "-common"),
+        dependency_named(depends, "linux-kbuild-")}) {
+    if (package.empty())
+      throw InputError(
+          fmt::format("{}: apt does not know what {} {} needs", purpose, headers, found.version));
     found.names.push_back(package + "=" + found.version);
   }
   found.names.emplace_back("busybox-static");
@@ -101,7 +112,8 @@ void DebianPackages::unpack(const std::vector<std::string>& names, const std::st
   for (std::string& word : apt("apt-get", download)) command.push_back(std::move(word));
   run_or_throw(command, signals_, purpose);
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".deb") run_or_throw({"dpkg", "-x", entry.path().string(), root}, signals_, purpose);
+    if (entry.path().extension() == ".deb")
+      run_or_throw({"dpkg", "-x", entry.path().string(), root}, signals_, purpose);
   fs::remove_all(folder);
 }
 

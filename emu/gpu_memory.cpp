@@ -22,11 +22,14 @@ std::vector<GpuMemory> gpu_memory(const Host& host, const ModelLibrary& models) 
   std::vector<GpuMemory> gpus;
   const auto numbered = numbered_devices(host, DeviceKind::gpu);
   if (numbered.empty()) return gpus;
-  const std::uint64_t most = std::min(max_each.count, std::bit_floor(max_host.count / numbered.size()));
+  const std::uint64_t most =
+      std::min(max_each.count, std::bit_floor(max_host.count / numbered.size()));
   for (const Numbered& gpu : numbered) {
     const Device& device = host.devices[gpu.device];
     const Bytes full =
-        device.bar_size ? *device.bar_size : models.gpu(device.model.empty() ? "generic" : device.model).bar_size.value;
+        device.bar_size
+            ? *device.bar_size
+            : models.gpu(device.model.empty() ? "generic" : device.model).bar_size.value;
     const std::uint64_t size = std::clamp(std::bit_floor(full.count), page.count, most);
     gpus.push_back({gpu.number, gpu.device, full, {size}});
   }
@@ -44,7 +47,8 @@ std::string cut_note(const Host& host, const std::vector<GpuMemory>& gpus) {
   }
   std::string note;
   for (const auto& [cut, count] : cuts)
-    note += fmt::format("{}{} ({} GPU{})", note.empty() ? "" : ", ", cut, count, count == 1 ? "" : "s");
+    note +=
+        fmt::format("{}{} ({} GPU{})", note.empty() ? "" : ", ", cut, count, count == 1 ? "" : "s");
   return note.empty() ? note : fmt::format("{}: GPU memory is cut to fit: {}", host.name, note);
 }
 

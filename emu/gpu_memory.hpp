@@ -17,8 +17,8 @@ struct GpuMemory {
   Bytes size;              ///< what the emulated one has: a power of two
 };
 
-/// A BAR costs the guest a 64th of its size for page structures and time to fill them in, so it is cut: to 256 MiB each, 1 GiB a
-/// host.
+/// A BAR costs the guest a 64th of its size for page structures and time to fill them in, so it is
+/// cut: to 256 MiB each, 1 GiB a host.
 std::vector<GpuMemory> gpu_memory(const Host& host, const ModelLibrary& models);
 
 /// One line that says what was cut; empty when nothing was.

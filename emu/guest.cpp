@@ -15,8 +15,12 @@ namespace gdr::emu {
 Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network)
     : Guest(plan, std::move(network), socket_pair(), socket_pair(), socket_pair()) {}
 
-Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair control, SocketPair output, SocketPair errors)
-    : plan_(plan), control_(std::move(control.ours)), output_(std::move(output.ours)), errors_(std::move(errors.ours)),
+Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair control,
+             SocketPair output, SocketPair errors)
+    : plan_(plan),
+      control_(std::move(control.ours)),
+      output_(std::move(output.ours)),
+      errors_(std::move(errors.ours)),
       console_(plan.console_file) {
   std::vector<int> pass{control.theirs.get(), output.theirs.get(), errors.theirs.get()};
   for (const UniqueFd& socket : network) pass.push_back(socket.get());
@@ -32,14 +36,17 @@ Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair co
 std::string Guest::last_words() {
   const std::string console = read_file(plan_.console_file);
   if (const auto panic = console.find("Kernel panic"); panic != std::string::npos)
-    return fmt::format("the guest's kernel gave up: {}",
-                       printable(console.substr(panic, console.find_first_of("\r\n", panic) - panic), 200));
+    return fmt::format(
+        "the guest's kernel gave up: {}",
+        printable(console.substr(panic, console.find_first_of("\r\n", panic) - panic), 200));
   if (qemu_->exit_code() == 128 + SIGBUS && !plan_.gpu_folder.empty())
-    return fmt::format("QEMU was killed by SIGBUS: {}, where the memory of its GPUs is, is full", plan_.gpu_folder);
+    return fmt::format("QEMU was killed by SIGBUS: {}, where the memory of its GPUs is, is full",
+                       plan_.gpu_folder);
   constexpr std::size_t shown = 600;
   std::string end = console + read_file(plan_.console_file + ".qemu");
   if (end.size() > shown) end.erase(0, end.size() - shown);
-  return fmt::format("QEMU ended with exit code {}; last it said: {}", *qemu_->exit_code(), printable(end, shown));
+  return fmt::format("QEMU ended with exit code {}; last it said: {}", *qemu_->exit_code(),
+                     printable(end, shown));
 }
 
 void Guest::take_control(const std::function<void(const GuestMessage&)>& message) {
@@ -49,7 +56,8 @@ void Guest::take_control(const std::function<void(const GuestMessage&)>& message
 }
 
 void Guest::take_output(bool at_end, const std::function<void(Stream, std::string_view)>& line) {
-  for (const auto& [channel, stream] : {std::pair(&output_, Stream::output), std::pair(&errors_, Stream::errors)}) {
+  for (const auto& [channel, stream] :
+       {std::pair(&output_, Stream::output), std::pair(&errors_, Stream::errors)}) {
     const auto pass_on = [&, which = stream](std::string_view text) { line(which, text); };
     channel->read_lines(pass_on);
     if (at_end) channel->finish(pass_on);

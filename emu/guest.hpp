@@ -19,8 +19,8 @@ enum class Stream { output, errors };
 /// A guest that has been started: its QEMU and our ends of its channels.
 class Guest {
  public:
-  /// `network` are the sockets of the management interface and of the NICs, in the order of their descriptors. Throws
-  /// std::system_error, InputError when a file cannot be written.
+  /// `network` are the sockets of the management interface and of the NICs, in the order of their
+  /// descriptors. Throws std::system_error, InputError when a file cannot be written.
   Guest(const GuestPlan& plan, std::vector<UniqueFd> network);
 
   [[nodiscard]] const std::string& host() const { return plan_.host; }
@@ -41,7 +41,8 @@ class Guest {
   [[nodiscard]] std::vector<int> output_fds() const { return {output_.fd(), errors_.fd()}; }
 
  private:
-  Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair control, SocketPair output, SocketPair errors);
+  Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair control, SocketPair output,
+        SocketPair errors);
 
   const GuestPlan plan_;
   Channel control_, output_, errors_;

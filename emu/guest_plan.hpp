@@ -23,10 +23,10 @@ inline constexpr int first_nic_descriptor = 7;
 struct RunPlan {
   Kernel kernel;
   bool kvm = false;
-  std::string files;        ///< folder for the files of the run
-  std::string gpu_files;    ///< folder for the files behind GPU memory, HOST-GPU.memory
-  std::string work_folder;  ///< writable inside, under the same name; empty: none
-  std::string tool;         ///< the program that commands find as gdr; empty: none
+  std::string files;              ///< folder for the files of the run
+  std::string gpu_files;          ///< folder for the files behind GPU memory, HOST-GPU.memory
+  std::string work_folder;        ///< writable inside, under the same name; empty: none
+  std::string tool;               ///< the program that commands find as gdr; empty: none
   std::vector<Refusal> refusals;  ///< faults: registrations that fail
 };
 
@@ -42,8 +42,9 @@ struct GuestPlan {
   std::string note;               ///< what was cut to fit; may be empty
 };
 
-/// Plain data from plain data; nothing is started or written. Throws InputError when QEMU cannot hold the host, or one network
-/// all hosts.
-GuestPlan plan_guest(const Topology& topology, std::size_t host, const RunPlan& run, const ModelLibrary& models);
+/// Plain data from plain data; nothing is started or written. Throws InputError when QEMU cannot
+/// hold the host, or one network all hosts.
+GuestPlan plan_guest(const Topology& topology, std::size_t host, const RunPlan& run,
+                     const ModelLibrary& models);
 
 }  // namespace gdr::emu

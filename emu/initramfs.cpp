@@ -30,7 +30,8 @@ std::string module_name(const std::string& file) {
 /// A module's file as the kernel takes it; the kernel's package may have compressed it.
 std::string module_content(const std::string& path) {
   if (path.ends_with(".ko")) return read_file(path);
-  const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(), archive_read_free);
+  const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(),
+                                                                      archive_read_free);
   archive_read_support_filter_all(reader.get());
   archive_read_support_format_raw(reader.get());
   archive_entry* entry = nullptr;
@@ -44,18 +45,22 @@ std::string module_content(const std::string& path) {
       content.append(buffer, static_cast<std::size_t>(got));
   if (got == 0) return content;
   const char* reason = archive_error_string(reader.get());
-  throw InputError(fmt::format("{}: cannot unpack it: {}", path, reason != nullptr ? reason : "no reason given"));
+  throw InputError(fmt::format("{}: cannot unpack it: {}", path,
+                               reason != nullptr ? reason : "no reason given"));
 }
 
 class Archive {
  public:
-  explicit Archive(const std::string& path) : path_(path), archive_(archive_write_new(), archive_write_free) {
+  explicit Archive(const std::string& path)
+      : path_(path), archive_(archive_write_new(), archive_write_free) {
     archive_write_set_format_cpio_newc(archive_.get());
     if (archive_write_open_filename(archive_.get(), path.c_str()) != ARCHIVE_OK) fail();
   }
 
   void folder(const std::string& name) { add(name, S_IFDIR | 0755, ""); }
-  void file(const std::string& name, const std::string& content) { add(name, S_IFREG | 0755, content); }
+  void file(const std::string& name, const std::string& content) {
+    add(name, S_IFREG | 0755, content);
+  }
   void close() {
     if (archive_write_close(archive_.get()) != ARCHIVE_OK) fail();
   }
@@ -63,17 +68,19 @@ class Archive {
  private:
   [[noreturn]] void fail() {
     const char* reason = archive_error_string(archive_.get());
-    throw InputError(fmt::format("{}: cannot write it: {}", path_, reason != nullptr ? reason : "no reason given"));
+    throw InputError(fmt::format("{}: cannot write it: {}", path_,
+                                 reason != nullptr ? reason : "no reason given"));
   }
 
   void add(const std::string& name, mode_t mode, const std::string& content) {
-    const std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(), archive_entry_free);
+    const std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(),
+                                                                              archive_entry_free);
     archive_entry_set_pathname(entry.get(), name.c_str());
     archive_entry_set_mode(entry.get(), mode);
     archive_entry_set_size(entry.get(), static_cast<la_int64_t>(content.size()));
     if (archive_write_header(archive_.get(), entry.get()) != ARCHIVE_OK) fail();
-    if (!content.empty() &&
-        archive_write_data(archive_.get(), content.data(), content.size()) != static_cast<la_ssize_t>(content.size()))
+    if (!content.empty() && archive_write_data(archive_.get(), content.data(), content.size()) !=
+                                static_cast<la_ssize_t>(content.size()))
       fail();
   }
 
@@ -85,13 +92,14 @@ class Archive {
 
 const std::vector<std::string>& wanted_modules() {
   // rdma_rxe asks for the algorithm crc32 by name, which no dependency tells.
-  static const std::vector<std::string> names{"virtio_pci", "qemu_fw_cfg",    "9pnet_virtio", "9p",
-                                              "overlay",    "virtio_console", "virtio_net",   "crc32_generic",
-                                              "rdma_rxe",   "ib_uverbs",      "rdma_ucm"};
+  static const std::vector<std::string> names{
+      "virtio_pci", "qemu_fw_cfg",   "9pnet_virtio", "9p",        "overlay", "virtio_console",
+      "virtio_net", "crc32_generic", "rdma_rxe",     "ib_uverbs", "rdma_ucm"};
   return names;
 }
 
-std::vector<std::string> load_order(std::string_view modules_dep, const std::vector<std::string>& wanted,
+std::vector<std::string> load_order(std::string_view modules_dep,
+                                    const std::vector<std::string>& wanted,
                                     std::string_view modules_builtin) {
   // "FILE: FILE..." where the files behind the colon are needed, the one to be loaded first last.
   std::map<std::string, std::vector<std::string>> lines;
@@ -119,8 +127,8 @@ std::vector<std::string> load_order(std::string_view modules_dep, const std::vec
       if (std::find(order.begin(), order.end(), *file) == order.end()) order.push_back(*file);
   }
   if (!missing.empty())
-    throw InputError(
-        fmt::format("the guest's kernel has no module{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
+    throw InputError(fmt::format("the guest's kernel has no module{} {}",
+                                 missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
   return order;
 }
 

@@ -23,10 +23,12 @@ Keeper::Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signa
 
 void Keeper::start() {
   session_.reset();  // the old QEMUs first
-  session_ = std::make_unique<Session>(plan_, [this](const std::string& host, Stream stream, std::string_view line) {
-    if (active_ == nullptr) return;
-    active_->out.put(stream == Stream::output ? message::output : message::errors, fmt::format("{}| {}\n", host, line));
-  });
+  session_ = std::make_unique<Session>(
+      plan_, [this](const std::string& host, Stream stream, std::string_view line) {
+        if (active_ == nullptr) return;
+        active_->out.put(stream == Stream::output ? message::output : message::errors,
+                         fmt::format("{}| {}\n", host, line));
+      });
 }
 
 Outcome Keeper::serve(Duration boot_timeout, const std::function<void()>& on_ready) {
@@ -45,12 +47,14 @@ Outcome Keeper::serve(Duration boot_timeout, const std::function<void()>& on_rea
       start();
     }
     if (stop_by_ && Clock::now() > *stop_by_)
-      return failed(fmt::format("{}: does not stop its command", fmt::join(session_->running(), ", ")));
+      return failed(
+          fmt::format("{}: does not stop its command", fmt::join(session_->running(), ", ")));
     if (!is_ready && session_->ready()) {
       is_ready = true;
       on_ready();
     }
-    if (!is_ready && boot.passed()) return {exit_timeout, boot.message(session_->not_ready(), "not up"), false};
+    if (!is_ready && boot.passed())
+      return {exit_timeout, boot.message(session_->not_ready(), "not up"), false};
     if (active_ != nullptr && session_->running().empty()) finish_active();
     if (active_ == nullptr && session_->ready()) run_next();
     flush();
@@ -61,7 +65,8 @@ Outcome Keeper::serve(Duration boot_timeout, const std::function<void()>& on_rea
 void Keeper::wait(int limit_ms) {
   std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
   for (const Client& client : clients_)
-    fds.push_back({client.socket.get(), static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+    fds.push_back({client.socket.get(),
+                   static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
   session_->wait_for(fds, takes_output());
   if (poll(fds.data(), fds.size(), limit_ms) < 0 && errno != EINTR)
     throw std::system_error(errno, std::generic_category(), "poll");
@@ -93,14 +98,16 @@ void Keeper::obey(Client& client, const std::string& packet) {
   switch (packet.front()) {
     case message::run:
       client.request = decode_run_request(text);
-      if (!client.request) return refuse("not understood: is it the same version of gdr that keeps the guests?");
+      if (!client.request)
+        return refuse("not understood: is it the same version of gdr that keeps the guests?");
       try {
         commands_of(client.request->commands, session_->hosts());
         (void)faults_of(*client.request);
       } catch (const InputError& error) {
         return refuse(error.what());
       }
-      if (active_ != nullptr) client.out.put(message::say, "another command runs in these guests: waiting for its end");
+      if (active_ != nullptr)
+        client.out.put(message::say, "another command runs in these guests: waiting for its end");
       return;
     case message::stop:
       return stop(client);
@@ -145,8 +152,9 @@ void Keeper::end_faults() {
 }
 
 void Keeper::run_next() {
-  const auto next = std::find_if(clients_.begin(), clients_.end(),
-                                 [](const Client& client) { return client.request && !client.closing && !client.gone; });
+  const auto next = std::find_if(clients_.begin(), clients_.end(), [](const Client& client) {
+    return client.request && !client.closing && !client.gone;
+  });
   if (next == clients_.end()) return;
   active_ = &*next;
   begin_faults(*next->request);
@@ -156,7 +164,8 @@ void Keeper::run_next() {
 void Keeper::finish_active() {
   stop_by_.reset();
   end_faults();
-  if (active_->request->counters) active_->out.put(message::counters, json::dump(to_json(session_->counters())));
+  if (active_->request->counters)
+    active_->out.put(message::counters, json::dump(to_json(session_->counters())));
   active_->out.put(message::exit, std::to_string(session_->exit_code()));
   active_->closing = true;
   active_ = nullptr;

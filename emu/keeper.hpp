@@ -17,16 +17,19 @@
 
 namespace gdr::emu {
 
-/// Keeps guests up and runs in them what clients ask for over a socket, one request at a time in the order in which they came.
+/// Keeps guests up and runs in them what clients ask for over a socket, one request at a time in
+/// the order in which they came.
 class Keeper {
  public:
   Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
 
-  /// Serves until a client asks for the end; `on_ready` is called once, when all guests are up. When guests are not up within
-  /// `boot_timeout`, or a guest fails, it returns the exit code and the reason. Throws Interrupted, and what Session throws.
+  /// Serves until a client asks for the end; `on_ready` is called once, when all guests are up.
+  /// When guests are not up within `boot_timeout`, or a guest fails, it returns the exit code and
+  /// the reason. Throws Interrupted, and what Session throws.
   Outcome serve(Duration boot_timeout, const std::function<void()>& on_ready);
 
-  /// Ends the guests, then closes the connections, `before_closing` in between: clients that asked for the end see it then.
+  /// Ends the guests, then closes the connections, `before_closing` in between: clients that asked
+  /// for the end see it then.
   void end(const std::function<void()>& before_closing);
 
  private:
@@ -60,8 +63,9 @@ class Keeper {
   std::unique_ptr<Session> session_;
   std::list<Client> clients_;
   Client* active_ = nullptr;
-  std::optional<std::chrono::steady_clock::time_point> stop_by_{};  // a guest that has not stopped its command by then is lost
-  bool own_faults_ = false;                                         // those of a request hold
+  std::optional<std::chrono::steady_clock::time_point>
+      stop_by_{};            // a guest that has not stopped its command by then is lost
+  bool own_faults_ = false;  // those of a request hold
   bool down_ = false;
 };
 

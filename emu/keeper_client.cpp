@@ -22,7 +22,8 @@ constexpr Duration time_to_stop{30};
 
 bool send_packet(int socket, char letter, const std::string& text) {
   const std::string packet = letter + text;
-  return send(socket, packet.data(), packet.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(packet.size());
+  return send(socket, packet.data(), packet.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(packet.size());
 }
 
 class Client {
@@ -32,12 +33,14 @@ class Client {
 
   ClientOutcome run(const RunRequest& request) {
     const std::string text = encode(request);
-    if (text.size() + 1 > longest_request) throw InputError("COMMAND is too long: put it into a file");
+    if (text.size() + 1 > longest_request)
+      throw InputError("COMMAND is too long: put it into a file");
     if (!send_packet(socket_.get(), message::run, text)) return lost();
     while (!done_) {
       wait();
       if (!stopped_ && deadline_.passed()) stop(exit_timeout);
-      if (stopped_ && stop_deadline_->passed()) return {result_.exit_code, "the guests do not stop their command", ""};
+      if (stopped_ && stop_deadline_->passed())
+        return {result_.exit_code, "the guests do not stop their command", ""};
     }
     return std::move(result_);
   }
@@ -77,8 +80,8 @@ class Client {
         return say_(std::string(text));
       case message::running:
         if (result_.exit_code != exit_timeout) return;
-        result_.error =
-            text.empty() ? deadline_.message({"COMMAND"}, "not started") : deadline_.message({std::string(text)}, "not finished");
+        result_.error = text.empty() ? deadline_.message({"COMMAND"}, "not started")
+                                     : deadline_.message({std::string(text)}, "not finished");
         return;
       case message::counters:
         result_.counters += text;
@@ -101,7 +104,9 @@ class Client {
     done_ = true;
   }
 
-  static ClientOutcome lost() { return {exit_emulation_failed, "the process that keeps the guests has ended", ""}; }
+  static ClientOutcome lost() {
+    return {exit_emulation_failed, "the process that keeps the guests has ended", ""};
+  }
 
   UniqueFd socket_;
   Deadline deadline_;
@@ -120,8 +125,8 @@ std::string read_failure(const SessionFiles& files) {
   return std::filesystem::exists(files.failure, error) ? read_file(files.failure) : "";
 }
 
-ClientOutcome run_in(const SessionFiles& files, const std::string& name, const RunRequest& request, Duration timeout,
-                     Signals& signals, const Say& say) {
+ClientOutcome run_in(const SessionFiles& files, const std::string& name, const RunRequest& request,
+                     Duration timeout, Signals& signals, const Say& say) {
   auto socket = connect_to(files.socket);
   if (!socket) {
     const std::string failure = read_failure(files);
@@ -129,8 +134,8 @@ ClientOutcome run_in(const SessionFiles& files, const std::string& name, const R
     if (dead) clean_up(files);
     throw InputError(fmt::format("{} is not up{}; gdr emulate up {} TOPOLOGY starts it", name,
                                  !failure.empty() ? " any more: " + failure
-                                 : dead           ? " any more: the process that kept its guests was killed"
-                                                  : "",
+                                 : dead ? " any more: the process that kept its guests was killed"
+                                        : "",
                                  name));
   }
   return Client(std::move(*socket), timeout, signals, say).run(request);
@@ -142,14 +147,16 @@ std::string take_down(const SessionFiles& files, const std::string& name, Signal
   if (!in_use(files)) {
     clean_up(files);
     if (!failure.empty()) return fmt::format("{} was not up any more: {}", name, failure);
-    return known ? fmt::format("{} was not up any more: the process that kept its guests was killed", name)
+    return known ? fmt::format(
+                       "{} was not up any more: the process that kept its guests was killed", name)
                  : fmt::format("{} is not up", name);
   }
   auto socket = connect_to(files.socket);
   if (socket) send_packet(socket->get(), message::down, "");
   const Deadline deadline(time_to_stop);
   while (in_use(files)) {
-    if (deadline.passed()) throw InputError(fmt::format("{}: the process that keeps its guests does not end", name));
+    if (deadline.passed())
+      throw InputError(fmt::format("{}: the process that keeps its guests does not end", name));
     constexpr int look_again_ms = 50;
     pollfd fd{signals.fd(), POLLIN, 0};
     poll(&fd, 1, look_again_ms);

@@ -17,13 +17,14 @@ struct ClientOutcome {
   std::string counters;  ///< JSON, when they were asked for and all went well
 };
 
-/// Runs commands in the guests of a name, their output going to our standard output and error. At the end of the time, and when a
-/// signal comes, the commands are stopped and the guests stay. Throws InputError when the name is not up or the request is wrong.
-ClientOutcome run_in(const SessionFiles& files, const std::string& name, const RunRequest& request, Duration timeout,
-                     Signals& signals, const Say& say);
+/// Runs commands in the guests of a name, their output going to our standard output and error. At
+/// the end of the time, and when a signal comes, the commands are stopped and the guests stay.
+/// Throws InputError when the name is not up or the request is wrong.
+ClientOutcome run_in(const SessionFiles& files, const std::string& name, const RunRequest& request,
+                     Duration timeout, Signals& signals, const Say& say);
 
-/// Ends the guests of a name and waits until they are gone. Returns a line that says what was done; when the name is not up, that
-/// is no error. Throws InputError when they do not end, Interrupted.
+/// Ends the guests of a name and waits until they are gone. Returns a line that says what was done;
+/// when the name is not up, that is no error. Throws InputError when they do not end, Interrupted.
 std::string take_down(const SessionFiles& files, const std::string& name, Signals& signals);
 
 /// Why the owner of a name ended by itself; empty when nothing is known.

@@ -69,7 +69,8 @@ std::optional<RunRequest> decode_run_request(std::string_view text) {
   const auto command = fields->begin() + fixed;
   const auto on = command + static_cast<std::ptrdiff_t>(*words);
   request.commands.command.assign(command, on);
-  for (auto field = on; field != fields->end(); field += 2) request.commands.on.emplace_back(*field, *(field + 1));
+  for (auto field = on; field != fields->end(); field += 2)
+    request.commands.on.emplace_back(*field, *(field + 1));
   return request;
 }
 
@@ -82,7 +83,8 @@ void Outbox::put(char letter, std::string_view text) {
 
 bool Outbox::flush(int socket) {
   while (!packets_.empty()) {
-    const ssize_t sent = send(socket, packets_.front().data(), packets_.front().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        send(socket, packets_.front().data(), packets_.front().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     packets_.pop_front();

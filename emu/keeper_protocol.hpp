@@ -13,9 +13,10 @@ namespace gdr::emu {
 /// What a client asks the process that keeps guests to run.
 struct RunRequest {
   HostCommands commands;
-  std::string folder;     ///< where the commands run
-  bool counters = false;  ///< of the fabric, when the commands have ended
-  std::string faults{};   ///< of the fabric's links while the commands run; empty: those that the guests were started with
+  std::string folder;      ///< where the commands run
+  bool counters = false;   ///< of the fabric, when the commands have ended
+  std::string faults{};    ///< of the fabric's links while the commands run; empty: those that the
+                           ///< guests were started with
   std::uint64_t seed = 1;  ///< of these
   bool operator==(const RunRequest&) const = default;
 };

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* prefix = "kernel-";
 
 std::string kernel_release(const std::string& kernel) {
-  for (const auto& entry : fs::directory_iterator(kernel + "/lib/modules")) return entry.path().filename().string();
+  for (const auto& entry : fs::directory_iterator(kernel + "/lib/modules"))
+    return entry.path().filename().string();
   throw InputError(fmt::format("{}/lib/modules is empty; remove {} and run again", kernel, kernel));
 }
 
@@ -47,9 +48,11 @@ void add_kernel(const std::string& cache, Signals& signals, const Say& say) {
   std::string makefile = read_file(headers);
   const std::string absolute = "include /usr/src/";
   // The one place where the headers say where they are installed.
-  if (const auto at = makefile.find(absolute); at != std::string::npos) makefile.replace(at, absolute.size(), "include ../");
+  if (const auto at = makefile.find(absolute); at != std::string::npos)
+    makefile.replace(at, absolute.size(), "include ../");
   write_file(headers, makefile);
-  const std::string depmod = is_in_path("/usr/sbin/depmod") ? "/usr/sbin/depmod" : making + "/bin/busybox";
+  const std::string depmod =
+      is_in_path("/usr/sbin/depmod") ? "/usr/sbin/depmod" : making + "/bin/busybox";
   std::vector<std::string> index{depmod, "-b", making, kernel.release};
   if (depmod.ends_with("busybox")) index.insert(index.begin() + 1, "depmod");
   run_or_throw(index, signals, "the index of the guest's kernel modules");
@@ -76,7 +79,8 @@ Made places(const std::string& cache, const std::string& sources) {
   auto files = files_below(sources + "/module");
   made.module = fmt::format("{}/module-{}/gdr_fakegpu.ko", made.kernel, fingerprint(files));
   for (const std::string& file : files_below(sources + "/guest")) files.push_back(file);
-  made.initramfs = fmt::format("{}/initramfs-{}-{}.cpio", made.kernel, initramfs_version, fingerprint(files));
+  made.initramfs =
+      fmt::format("{}/initramfs-{}-{}.cpio", made.kernel, initramfs_version, fingerprint(files));
   return made;
 }
 
@@ -89,7 +93,9 @@ std::string cache_folder() {
   };
   if (const std::string chosen = set("XDG_CACHE_HOME"); !chosen.empty()) return chosen + "/gdr";
   if (const std::string home = set("HOME"); !home.empty()) return home + "/.cache/gdr";
-  throw InputError("the kernel of the guests is kept in a cache: set XDG_CACHE_HOME (or HOME) to a folder's absolute path");
+  throw InputError(
+      "the kernel of the guests is kept in a cache: set XDG_CACHE_HOME (or HOME) to a folder's "
+      "absolute path");
 }
 
 std::vector<std::string> cached_kernels() {
@@ -117,16 +123,18 @@ Kernel prepare_kernel(const std::string& sources, Signals& signals, const Say& s
     made = places(cache, sources);
     if (!fs::exists(made.module)) {
       say("building the module for fake GPUs (once)");
-      build_module(made.kernel + "/usr/src/linux-headers-" + kernel_release(made.kernel), sources + "/module",
-                   fs::path(made.module).parent_path(), signals);
+      build_module(made.kernel + "/usr/src/linux-headers-" + kernel_release(made.kernel),
+                   sources + "/module", fs::path(made.module).parent_path(), signals);
     }
     if (!fs::exists(made.initramfs)) {
-      write_initramfs(made.initramfs + part, {made.kernel + "/lib/modules/" + kernel_release(made.kernel), made.module,
-                                              made.kernel + "/bin/busybox", sources + "/guest"});
+      write_initramfs(made.initramfs + part,
+                      {made.kernel + "/lib/modules/" + kernel_release(made.kernel), made.module,
+                       made.kernel + "/bin/busybox", sources + "/guest"});
       fs::rename(made.initramfs + part, made.initramfs);
     }
     if (!fs::exists(made.image)) {
-      const std::string packed = read_file(made.kernel + "/boot/vmlinuz-" + kernel_release(made.kernel));
+      const std::string packed =
+          read_file(made.kernel + "/boot/vmlinuz-" + kernel_release(made.kernel));
       const std::string image = unpacked_kernel(packed);
       write_file(made.image + part, image.empty() ? packed : image);
       fs::rename(made.image + part, made.image);

@@ -26,7 +26,8 @@ bool has_module(const std::string& release, const std::string& name) {
   if (fs::exists("/sys/module/" + name, error)) return true;
   for (const char* list : {"modules.dep", "modules.builtin"}) {
     const std::string path = fmt::format("/lib/modules/{}/{}", release, list);
-    if (fs::exists(path, error) && read_file(path).find("/" + name + ".ko") != std::string::npos) return true;
+    if (fs::exists(path, error) && read_file(path).find("/" + name + ".ko") != std::string::npos)
+      return true;
   }
   return false;
 }
@@ -51,13 +52,15 @@ struct TakeDown {
 NativeMachine look_at_machine() {
   utsname name{};
   uname(&name);
-  return {has_module(name.release, "rdma_rxe"), geteuid() == 0, is_in_path("ip") && is_in_path("rdma"), name.release};
+  return {has_module(name.release, "rdma_rxe"), geteuid() == 0,
+          is_in_path("ip") && is_in_path("rdma"), name.release};
 }
 
 std::vector<std::string> missing_for_native(const NativeMachine& machine) {
   std::vector<std::string> missing;
   if (!machine.has_rxe)
-    missing.push_back(fmt::format("this machine's kernel {} has no module rdma_rxe (CONFIG_RDMA_RXE)", machine.release));
+    missing.push_back(fmt::format(
+        "this machine's kernel {} has no module rdma_rxe (CONFIG_RDMA_RXE)", machine.release));
   if (!machine.has_tools) missing.emplace_back("ip and rdma are not in PATH (package iproute2)");
   if (!machine.is_root) missing.emplace_back("only root may add rxe devices");
   return missing;
@@ -65,8 +68,9 @@ std::vector<std::string> missing_for_native(const NativeMachine& machine) {
 
 NativePlan plan_native(const Topology& topology) {
   if (topology.hosts.size() != 1)
-    throw InputError(fmt::format("{}: --native runs a topology of one host, this has {}; without --native each is a guest",
-                                 topology.name, topology.hosts.size()));
+    throw InputError(fmt::format(
+        "{}: --native runs a topology of one host, this has {}; without --native each is a guest",
+        topology.name, topology.hosts.size()));
   const Host& host = topology.hosts.front();
   NativePlan plan;
   plan.set_up.push_back({"modprobe", "rdma_rxe"});
@@ -85,7 +89,8 @@ NativePlan plan_native(const Topology& topology) {
   return plan;
 }
 
-int run_native(const NativePlan& plan, const std::string& command, Duration timeout, Signals& signals) {
+int run_native(const NativePlan& plan, const std::string& command, Duration timeout,
+               Signals& signals) {
   const Deadline deadline(timeout);
   const TakeDown take_down{plan};
   for (const auto& step : plan.set_up) {
@@ -95,9 +100,11 @@ int run_native(const NativePlan& plan, const std::string& command, Duration time
     run_or_throw(step, signals, "--native");
   }
   std::string line;
-  for (const auto& [name, value] : plan.environment) line += fmt::format("export {}={}\n", name, shell_word(value));
+  for (const auto& [name, value] : plan.environment)
+    line += fmt::format("export {}={}\n", name, shell_word(value));
   // A Process has one output; these are our own two.
-  Process process({"/bin/sh", "-c", "exec >&3 2>&4 3>&- 4>&-\n" + line + command}, STDERR_FILENO, {STDOUT_FILENO, STDERR_FILENO});
+  Process process({"/bin/sh", "-c", "exec >&3 2>&4 3>&- 4>&-\n" + line + command}, STDERR_FILENO,
+                  {STDOUT_FILENO, STDERR_FILENO});
   while (!process.exit_code()) {
     if (deadline.passed()) return exit_timeout;
     constexpr int tick_ms = 100;

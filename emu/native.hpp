@@ -28,11 +28,13 @@ struct NativePlan {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-/// Throws InputError when the topology has more than one host: rxe devices of one machine reach each other without a fabric.
+/// Throws InputError when the topology has more than one host: rxe devices of one machine reach
+/// each other without a fabric.
 NativePlan plan_native(const Topology& topology);
 
-/// Sets up, runs a shell command with its output going to ours, takes down. Its exit code, or 124 at the end of the time. Throws
-/// InputError naming the step that failed, Interrupted.
-int run_native(const NativePlan& plan, const std::string& command, Duration timeout, Signals& signals);
+/// Sets up, runs a shell command with its output going to ours, takes down. Its exit code, or 124
+/// at the end of the time. Throws InputError naming the step that failed, Interrupted.
+int run_native(const NativePlan& plan, const std::string& command, Duration timeout,
+               Signals& signals);
 
 }  // namespace gdr::emu

@@ -29,14 +29,17 @@ std::string busybox(const std::string& cache, Signals& signals, const Say& say) 
 
 }  // namespace
 
-Kernel prepare_own_kernel(const std::string& image, const std::string& modules, const std::string& sources, Signals& signals,
-                          const Say& say) {
+Kernel prepare_own_kernel(const std::string& image, const std::string& modules,
+                          const std::string& sources, Signals& signals, const Say& say) {
   std::error_code error;
-  if (!fs::is_regular_file(image, error)) throw InputError(fmt::format("--kernel {}: there is no such file", image));
+  if (!fs::is_regular_file(image, error))
+    throw InputError(fmt::format("--kernel {}: there is no such file", image));
   const std::string folder = fs::weakly_canonical(modules, error);
   if (!fs::exists(folder + "/modules.dep", error))
-    throw InputError(fmt::format(
-        "--modules {}: no modules.dep is there; give the kernel's lib/modules/RELEASE, on which depmod was run", modules));
+    throw InputError(
+        fmt::format("--modules {}: no modules.dep is there; give the kernel's lib/modules/RELEASE, "
+                    "on which depmod was run",
+                    modules));
   const std::string release = fs::path(folder).filename();
   std::vector<std::string> files;
   try {
@@ -47,7 +50,9 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules, 
   const std::string headers = folder + "/build";
   const bool has_headers = fs::exists(headers + "/Makefile", error);
   if (!has_headers)
-    say(fmt::format("{} is not there: guests have no /dev/gdr-gpuK, since the module for them cannot be built", headers));
+    say(fmt::format(
+        "{} is not there: guests have no /dev/gdr-gpuK, since the module for them cannot be built",
+        headers));
 
   const std::string cache = cache_folder();
   const UniqueFd held = lock_cache(cache, signals, say);
@@ -63,7 +68,8 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules, 
   }
   for (const std::string& file : files_below(sources + "/guest")) files.push_back(file);
   std::erase_if(files, [&](const std::string& file) { return !fs::exists(file, error); });
-  const std::string mark = fmt::format("{}-{}{}", initramfs_version, fingerprint(files), has_headers ? "" : "-no-gpu");
+  const std::string mark =
+      fmt::format("{}-{}{}", initramfs_version, fingerprint(files), has_headers ? "" : "-no-gpu");
   const std::string initramfs = fmt::format("{}/initramfs-{}.cpio", own, mark);
   if (!fs::exists(initramfs)) {
     if (has_headers) {
@@ -71,10 +77,12 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules, 
       if (!fs::exists(module)) build_module(headers, sources + "/module", module, signals);
       module += "/gdr_fakegpu.ko";
     }
-    write_initramfs(initramfs + part, {folder, module, busybox(cache, signals, say), sources + "/guest"});
+    write_initramfs(initramfs + part,
+                    {folder, module, busybox(cache, signals, say), sources + "/guest"});
     fs::rename(initramfs + part, initramfs);
   }
-  return {"own-" + release + "-" + fingerprint({image}), release, fs::absolute(image), folder, initramfs};
+  return {"own-" + release + "-" + fingerprint({image}), release, fs::absolute(image), folder,
+          initramfs};
 }
 
 }  // namespace gdr::emu

@@ -19,10 +19,14 @@
 namespace gdr::emu {
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
-/// In the child, between fork and exec. Descriptors are first moved out of the way of the numbers that they are to get.
-[[noreturn]] void become(char* const* arguments, int output, std::vector<int>& pass, pid_t parent, int report) {
+/// In the child, between fork and exec. Descriptors are first moved out of the way of the numbers
+/// that they are to get.
+[[noreturn]] void become(char* const* arguments, int output, std::vector<int>& pass, pid_t parent,
+                         int report) {
   constexpr int out_of_the_way = 200;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
@@ -49,7 +53,8 @@ namespace {
 
 Process::Process(const std::vector<std::string>& arguments, int output, std::vector<int> pass) {
   std::vector<char*> pointers;
-  for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : arguments)
+    pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
@@ -67,7 +72,8 @@ Process::Process(const std::vector<std::string>& arguments, int output, std::vec
   fail(arguments[0]);
 }
 
-Process::Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)), exit_code_(other.exit_code_) {}
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), exit_code_(other.exit_code_) {}
 
 Process::~Process() {
   if (pid_ < 0 || exit_code_) return;
@@ -111,13 +117,16 @@ Finished run_to_end(const std::vector<std::string>& arguments, Signals& signals)
   return finished;
 }
 
-std::string run_or_throw(const std::vector<std::string>& arguments, Signals& signals, std::string_view purpose) {
-  if (!is_in_path(arguments[0])) throw InputError(fmt::format("{}: the program {} is not installed", purpose, arguments[0]));
+std::string run_or_throw(const std::vector<std::string>& arguments, Signals& signals,
+                         std::string_view purpose) {
+  if (!is_in_path(arguments[0]))
+    throw InputError(fmt::format("{}: the program {} is not installed", purpose, arguments[0]));
   Finished finished = run_to_end(arguments, signals);
   if (finished.exit_code == 0) return std::move(finished.output);
   constexpr std::size_t shown = 600;
   const std::string& all = finished.output;
-  throw InputError(fmt::format("{}: \"{}\" failed with {}: {}", purpose, fmt::join(arguments, " "), finished.exit_code,
+  throw InputError(fmt::format("{}: \"{}\" failed with {}: {}", purpose, fmt::join(arguments, " "),
+                               finished.exit_code,
                                all.size() > shown ? all.substr(all.size() - shown) : all));
 }
 

@@ -33,7 +33,8 @@ void remove_abandoned(const std::string& parent, const std::string& prefix) {
     if (!entry.path().filename().string().starts_with(prefix)) continue;
     const UniqueFd folder = open_folder(entry.path());
     struct stat status {};
-    if (folder.get() < 0 || fstat(folder.get(), &status) != 0 || status.st_uid != geteuid()) continue;
+    if (folder.get() < 0 || fstat(folder.get(), &status) != 0 || status.st_uid != geteuid())
+      continue;
     if (flock(folder.get(), LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), error);
   }
 }
@@ -44,10 +45,12 @@ RunFolder::RunFolder() {
   const std::string parent = parent_folder();
   const std::string prefix = fmt::format("gdr-emulate-{}-", geteuid());
   remove_abandoned(parent, prefix);
-  // Between mkdtemp and flock another run may take the new folder for an abandoned one: then it is made again.
+  // Between mkdtemp and flock another run may take the new folder for an abandoned one: then it is
+  // made again.
   for (int attempt = 0; attempt < 100; ++attempt) {
     path_ = parent + "/" + prefix + "XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path_);
+    if (mkdtemp(path_.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), path_);
     lock_ = open_folder(path_);
     if (lock_.get() >= 0 && flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 && fs::exists(path_)) return;
   }

@@ -6,11 +6,12 @@
 
 namespace gdr::emu {
 
-/// A folder for the files of one run, removed with its owner. A run that was killed leaves its folder behind; the next run of the
-/// same user removes it (a folder in use is locked).
+/// A folder for the files of one run, removed with its owner. A run that was killed leaves its
+/// folder behind; the next run of the same user removes it (a folder in use is locked).
 class RunFolder {
  public:
-  /// Below /dev/shm where that can be written, else below $TMPDIR or /tmp. Throws std::system_error.
+  /// Below /dev/shm where that can be written, else below $TMPDIR or /tmp. Throws
+  /// std::system_error.
   RunFolder();
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

@@ -11,14 +11,17 @@ namespace gdr::emu {
 std::vector<fabric::PortOptions> fabric_ports(const std::vector<GuestPlan>& guests) {
   std::vector<fabric::PortOptions> ports;
   for (const GuestPlan& guest : guests)
-    for (const std::string& nic : guest.nics) ports.push_back({guest.host + "/" + nic, "", -1, {}, {}});
+    for (const std::string& nic : guest.nics)
+      ports.push_back({guest.host + "/" + nic, "", -1, {}, {}});
   return ports;
 }
 
 namespace {
 
-/// The guests' ends of all sockets, by guest: management interface, NICs. Our ends go to the switches, which own them.
-std::vector<std::vector<UniqueFd>> connect(const std::vector<GuestPlan>& guests, fabric::FabricOptions& fabric,
+/// The guests' ends of all sockets, by guest: management interface, NICs. Our ends go to the
+/// switches, which own them.
+std::vector<std::vector<UniqueFd>> connect(const std::vector<GuestPlan>& guests,
+                                           fabric::FabricOptions& fabric,
                                            fabric::FabricOptions& management) {
   std::vector<std::vector<UniqueFd>> theirs(guests.size());
   std::size_t port = 0;
@@ -37,7 +40,8 @@ std::vector<std::vector<UniqueFd>> connect(const std::vector<GuestPlan>& guests,
 
 }  // namespace
 
-Session::Session(const SessionPlan& plan, Output output) : output_(std::move(output)), states_(plan.guests.size()) {
+Session::Session(const SessionPlan& plan, Output output)
+    : output_(std::move(output)), states_(plan.guests.size()) {
   fabric::FabricOptions fabric = plan.fabric;
   fabric.armed = false;
   fabric::FabricOptions management;
@@ -88,12 +92,14 @@ void Session::take(std::size_t guest, const GuestMessage& message) {
 }
 
 void Session::answer(const Barriers::Answers& answers) {
-  for (const Barriers::Answer& answer : answers) guests_[answer.host]->send(barrier_message(answer.token, answer.failure));
+  for (const Barriers::Answer& answer : answers)
+    guests_[answer.host]->send(barrier_message(answer.token, answer.failure));
 }
 
 void Session::pass_on(std::size_t guest, bool at_end) {
-  guests_[guest]->take_output(at_end,
-                              [&](Stream stream, std::string_view line) { output_(guests_[guest]->host(), stream, line); });
+  guests_[guest]->take_output(at_end, [&](Stream stream, std::string_view line) {
+    output_(guests_[guest]->host(), stream, line);
+  });
 }
 
 void Session::take_rest() {
@@ -101,10 +107,12 @@ void Session::take_rest() {
 }
 
 bool Session::ready() const {
-  return std::all_of(states_.begin(), states_.end(), [](State state) { return state == State::ready; });
+  return std::all_of(states_.begin(), states_.end(),
+                     [](State state) { return state == State::ready; });
 }
 
-void Session::run(const std::vector<std::optional<std::string>>& commands, const std::string& folder) {
+void Session::run(const std::vector<std::optional<std::string>>& commands,
+                  const std::string& folder) {
   check(ready() && commands.size() == guests_.size(), "commands run when all guests are ready");
   std::vector<bool> runs;
   for (const auto& command : commands) runs.push_back(command.has_value());

@@ -21,15 +21,17 @@ namespace gdr::emu {
 /// Everything that is decided before guests start.
 struct SessionPlan {
   std::vector<GuestPlan> guests;
-  fabric::FabricOptions fabric;  ///< a port a NIC, in the order of guests and their nics; sockets are made with the guests
+  fabric::FabricOptions fabric;  ///< a port a NIC, in the order of guests and their nics; sockets
+                                 ///< are made with the guests
   fabric::FrameTap tap;          ///< hears every frame of the fabric; empty: nobody does
 };
 
 /// The ports of the fabric: HOST/NIC, hosts and NICs in the order of the plans.
 std::vector<fabric::PortOptions> fabric_ports(const std::vector<GuestPlan>& guests);
 
-/// Guests and the switches that join them, from their start to their end: commands are run in them one after another. Driven by
-/// the caller's poll loop: wait_for() says what to wait for, turn() does what can be done. All QEMUs go with it.
+/// Guests and the switches that join them, from their start to their end: commands are run in them
+/// one after another. Driven by the caller's poll loop: wait_for() says what to wait for, turn()
+/// does what can be done. All QEMUs go with it.
 class Session {
  public:
   /// Hears each line of a guest's output.
@@ -51,11 +53,13 @@ class Session {
   /// With failure(): a QEMU ended before any command was started, so another try may do.
   [[nodiscard]] bool failed_early() const { return failed_early_; }
 
-  /// Runs a shell command a host, in `folder`; hosts without one run nothing. All guests are ready, none runs a command. With the
-  /// first commands the fabric's faults begin to hold.
+  /// Runs a shell command a host, in `folder`; hosts without one run nothing. All guests are ready,
+  /// none runs a command. With the first commands the fabric's faults begin to hold.
   void run(const std::vector<std::optional<std::string>>& commands, const std::string& folder);
   /// What the fabric's links do from now on: ports as fabric_ports() gives them.
-  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) { fabric_->set_faults(ports, seed); }
+  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) {
+    fabric_->set_faults(ports, seed);
+  }
   /// Ends the commands that run.
   void stop();
   /// Hosts whose command has not ended.

@@ -24,7 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -42,34 +44,40 @@ UniqueFd made_socket() {
 bool same_file(int fd, const std::string& path) {
   struct stat opened {};
   struct stat there {};
-  return fstat(fd, &opened) == 0 && stat(path.c_str(), &there) == 0 && opened.st_ino == there.st_ino &&
-         opened.st_dev == there.st_dev;
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &there) == 0 &&
+         opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
 }
 
 }  // namespace
 
 std::string sessions_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const std::string folder =
-      runtime != nullptr && *runtime == '/' ? std::string(runtime) + "/gdr" : fmt::format("/tmp/gdr-{}", geteuid());
+  const std::string folder = runtime != nullptr && *runtime == '/'
+                                 ? std::string(runtime) + "/gdr"
+                                 : fmt::format("/tmp/gdr-{}", geteuid());
   constexpr mode_t owner_only = 0700;
   if (mkdir(folder.c_str(), owner_only) != 0 && errno != EEXIST)
-    throw InputError(fmt::format("{}: cannot make this folder for guests that are kept: {}", folder, std::strerror(errno)));
+    throw InputError(fmt::format("{}: cannot make this folder for guests that are kept: {}", folder,
+                                 std::strerror(errno)));
   struct stat status {};
-  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
-      (status.st_mode & 077) != 0)
-    throw InputError(fmt::format("{}: must be a folder of yours that nobody else may enter (mode 0700)", folder));
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+    throw InputError(fmt::format(
+        "{}: must be a folder of yours that nobody else may enter (mode 0700)", folder));
   return folder;
 }
 
 SessionFiles session_files(const std::string& folder, const std::string& name) {
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   if (name.empty() || name.front() == '.' || name.find_first_not_of(allowed) != std::string::npos)
     throw InputError(
-        fmt::format("NAME: found \"{}\", allowed are letters, digits, . _ and -, the first no dot", printable(name)));
+        fmt::format("NAME: found \"{}\", allowed are letters, digits, . _ and -, the first no dot",
+                    printable(name)));
   const std::string path = folder + "/" + name;
   if ((path + ".socket").size() >= sizeof sockaddr_un{}.sun_path)
-    throw InputError(fmt::format("NAME: {}.socket is too long for a socket's path; take a shorter name", path));
+    throw InputError(
+        fmt::format("NAME: {}.socket is too long for a socket's path; take a shorter name", path));
   return {path + ".lock", path + ".socket", path + ".failure"};
 }
 
@@ -98,7 +106,8 @@ bool in_use(const SessionFiles& files) {
 }
 
 void remove_files(const SessionFiles& files) {
-  for (const std::string* file : {&files.socket, &files.failure, &files.lock}) unlink(file->c_str());
+  for (const std::string* file : {&files.socket, &files.failure, &files.lock})
+    unlink(file->c_str());
 }
 
 void clean_up(const SessionFiles& files) {
@@ -127,7 +136,8 @@ UniqueFd listen_at(const std::string& path) {
 std::optional<UniqueFd> connect_to(const std::string& path) {
   UniqueFd connection = made_socket();
   const sockaddr_un address = address_of(path);
-  if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return std::nullopt;
+  if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return std::nullopt;
   return connection;
 }
 

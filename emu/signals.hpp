@@ -4,13 +4,14 @@
 
 namespace gdr::emu {
 
-/// Ctrl-C, SIGTERM or SIGHUP. Not an error: whoever catches it has been unwound, so that nothing is left behind.
+/// Ctrl-C, SIGTERM or SIGHUP. Not an error: whoever catches it has been unwound, so that nothing is
+/// left behind.
 struct Interrupted {
   int signal = 0;
 };
 
-/// Holds SIGINT, SIGTERM, SIGHUP and SIGCHLD back while it lives, so that they come as data and not in the middle of things.
-/// SIGPIPE is ignored. One at a time.
+/// Holds SIGINT, SIGTERM, SIGHUP and SIGCHLD back while it lives, so that they come as data and not
+/// in the middle of things. SIGPIPE is ignored. One at a time.
 class Signals {
  public:
   Signals();

@@ -13,7 +13,8 @@ class SwitchThread {
  public:
   /// Throws InputError as Fabric does.
   explicit SwitchThread(const fabric::FabricOptions& options, fabric::FrameTap tap = {})
-      : fabric_(options, std::move(tap)), thread_([this] { fabric_.run_until([this] { return stop_.load(); }); }) {}
+      : fabric_(options, std::move(tap)),
+        thread_([this] { fabric_.run_until([this] { return stop_.load(); }); }) {}
   ~SwitchThread() {
     stop_ = true;
     fabric_.wake();
@@ -23,7 +24,9 @@ class SwitchThread {
   SwitchThread& operator=(const SwitchThread&) = delete;
 
   void arm() { fabric_.arm(); }
-  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) { fabric_.set_faults(ports, seed); }
+  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) {
+    fabric_.set_faults(ports, seed);
+  }
   [[nodiscard]] fabric::FabricCounters counters() const { return fabric_.counters(); }
 
  private:

@@ -12,12 +12,14 @@ namespace gdr::sim {
 
 /// How a transfer is driven.
 struct Drive {
-  int depth = 128;             ///< messages under way (posted and not completed) of each queue pair
+  int depth = 128;  ///< messages under way (posted and not completed) of each queue pair
   int queue_pairs = 1;
   std::uint64_t messages = 1;  ///< 0: without end
   Duration start;
-  int completion_every = 1;    ///< messages that one completion stands for (perftest's cq-mod); at most the depth counts
-  std::uint64_t granules = 0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
+  int completion_every =
+      1;  ///< messages that one completion stands for (perftest's cq-mod); at most the depth counts
+  std::uint64_t granules =
+      0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
 };
 
 /// What the flow costs beside time, per payload byte: from the stages alone, whatever the rate.
@@ -28,7 +30,8 @@ struct Costs {
   double cpu_seconds = 0;         ///< core time, all hosts together
 };
 
-/// Turns transfer plans into a scenario: resources with capacities, stages with work and latencies, windows.
+/// Turns transfer plans into a scenario: resources with capacities, stages with work and latencies,
+/// windows.
 class ScenarioBuilder {
  public:
   explicit ScenarioBuilder(const Parts& parts) : parts_(&parts) {}

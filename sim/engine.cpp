@@ -13,8 +13,8 @@
 #include "sim/steady.hpp"
 #include "sim/windows.hpp"
 
-// A granule in a stage is one transfer over the links of the stage's resources. Whatever ends (a transfer, a latency, a window's
-// way back) starts what has become possible; nothing polls.
+// A granule in a stage is one transfer over the links of the stage's resources. Whatever ends (a
+// transfer, a latency, a window's way back) starts what has become possible; nothing polls.
 
 namespace gdr::sim {
 namespace {
@@ -34,7 +34,9 @@ struct StageState {
 
 struct WindowState {
   std::uint64_t arrived = 0;
-  [[nodiscard]] std::uint64_t returned(const WindowSpec& window) const { return window.quantum.count == 0 ? arrived : arrived - arrived % window.quantum.count; }
+  [[nodiscard]] std::uint64_t returned(const WindowSpec& window) const {
+    return window.quantum.count == 0 ? arrived : arrived - arrived % window.quantum.count;
+  }
 };
 
 struct FlowState {
@@ -68,7 +70,8 @@ struct Engine::Impl {
   void begin(std::size_t f);
   void advance(std::size_t f, std::size_t stage);
   [[nodiscard]] std::uint64_t next_granule(const FlowState& flow, std::size_t stage) const;
-  [[nodiscard]] bool window_open(const FlowState& flow, std::size_t stage, std::uint64_t bytes) const;
+  [[nodiscard]] bool window_open(const FlowState& flow, std::size_t stage,
+                                 std::uint64_t bytes) const;
   void send(std::size_t f, std::size_t stage, std::uint64_t bytes);
   void on_done(std::uint64_t token);
   void sent(std::size_t f, std::size_t stage, std::uint64_t bytes);
@@ -95,17 +98,21 @@ struct Engine::Impl {
 
 namespace {
 
-/// Units per second that spread requests over the time that their data takes alone. In one burst they would take the data's share
-/// of a link that both go over (after an ACS redirect), which data that something else limits could not make up for.
+/// Units per second that spread requests over the time that their data takes alone. In one burst
+/// they would take the data's share of a link that both go over (after an ACS redirect), which data
+/// that something else limits could not make up for.
 double request_pace(const Scenario& scenario, const StageSpec& stage, Bytes message) {
   double fastest = stage.limit > 0 ? stage.limit : std::numeric_limits<double>::max();
   for (const std::size_t index : stage.resources) {
-    const auto times = static_cast<double>(std::count(stage.resources.begin(), stage.resources.end(), index));
+    const auto times =
+        static_cast<double>(std::count(stage.resources.begin(), stage.resources.end(), index));
     fastest = std::min(fastest, scenario.resources.at(index).units_per_second / times);
   }
   const double bytes = std::min(stage.granule, message).as_double();
-  const double data_units = stage.units_per_byte * bytes + stage.units_per_packet * std::ceil(bytes / stage.packet.as_double());
-  return fastest * stage.units_per_request * std::ceil(bytes / stage.request_packet.as_double()) / data_units;
+  const double data_units = stage.units_per_byte * bytes +
+                            stage.units_per_packet * std::ceil(bytes / stage.packet.as_double());
+  return fastest * stage.units_per_request * std::ceil(bytes / stage.request_packet.as_double()) /
+         data_units;
 }
 
 }  // namespace
@@ -123,32 +130,41 @@ void Engine::Impl::prepare(const Scenario& given) {
   std::size_t used = 0;
   const auto take = [&](double units_per_second) {
     if (used == Fluid::links())
-      throw InputError(fmt::format("the scenario needs more than {} links and stages; ask for fewer flows at once", Fluid::links()));
+      throw InputError(fmt::format(
+          "the scenario needs more than {} links and stages; ask for fewer flows at once",
+          Fluid::links()));
     const auto link = static_cast<Fluid::Link>(used++);
     fluid.set_capacity(link, units_per_second);
     return link;
   };
   std::vector<Fluid::Link> shared;
-  for (const Resource& resource : given.resources) shared.push_back(take(resource.units_per_second));
+  for (const Resource& resource : given.resources)
+    shared.push_back(take(resource.units_per_second));
   for (const FlowSpec& spec : given.flows) {
     check(!spec.stages.empty() && spec.message.count > 0, "a flow without stages or bytes");
     FlowState& flow = flows.emplace_back();
     flow.spec = &spec;
-    flow.total = spec.messages == 0 ? std::numeric_limits<std::uint64_t>::max() : spec.message.count * spec.messages;
+    flow.total = spec.messages == 0 ? std::numeric_limits<std::uint64_t>::max()
+                                    : spec.message.count * spec.messages;
     flow.windows.resize(spec.windows.size());
     flow.unit = 1;
     for (const StageSpec& stage : spec.stages)
-      if (!stage.whole_message) flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
+      if (!stage.whole_message)
+        flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
     // Blocks of whole periods, so that each holds the same pattern.
     const std::uint64_t period = period_of(spec, flow.unit);
     flow.rate = SteadyRate(period * ((flow.unit * 8 + period - 1) / period), steady_tolerance);
-    if (spec.messages > 1) flow.unit = spec.message.count;  // a skip must not move the ends of messages
-    while (spec.messages == 1 && flow.front + 1 < spec.stages.size() && spec.stages[flow.front].whole_message) ++flow.front;
+    if (spec.messages > 1)
+      flow.unit = spec.message.count;  // a skip must not move the ends of messages
+    while (spec.messages == 1 && flow.front + 1 < spec.stages.size() &&
+           spec.stages[flow.front].whole_message)
+      ++flow.front;
     for (const StageSpec& stage : spec.stages) {
       StageState& state = flow.stages.emplace_back();
       for (const std::size_t index : stage.resources) state.links.push_back(shared.at(index));
       if (stage.limit > 0) state.links.push_back(take(stage.limit));
-      for (const std::size_t index : stage.request_resources) state.request_links.push_back(shared.at(index));
+      for (const std::size_t index : stage.request_resources)
+        state.request_links.push_back(shared.at(index));
       if (!state.request_links.empty() && !state.links.empty() && stage.units_per_request > 0)
         state.request_links.push_back(take(request_pace(given, stage, spec.message)));
     }
@@ -185,14 +201,17 @@ std::uint64_t Engine::Impl::next_granule(const FlowState& flow, std::size_t stag
   return available - state.started >= bytes ? bytes : 0;
 }
 
-bool Engine::Impl::window_open(const FlowState& flow, std::size_t stage, std::uint64_t bytes) const {
+bool Engine::Impl::window_open(const FlowState& flow, std::size_t stage,
+                               std::uint64_t bytes) const {
   for (std::size_t w = 0; w < flow.windows.size(); ++w) {
     const WindowSpec& window = flow.spec->windows[w];
     if (window.first != stage) continue;
     const std::uint64_t started = flow.stages[stage].started;
     const std::uint64_t returned = flow.windows[w].returned(window);
     if (window.pieces > 0) {
-      if (pieces_begun(*flow.spec, stage, started) - pieces_done(*flow.spec, stage, returned) >= window.pieces) return false;
+      if (pieces_begun(*flow.spec, stage, started) - pieces_done(*flow.spec, stage, returned) >=
+          window.pieces)
+        return false;
       continue;
     }
     const std::uint64_t under_way = started - returned;
@@ -222,7 +241,9 @@ void Engine::Impl::send(std::size_t f, std::size_t stage, std::uint64_t bytes) {
   const StageState& state = flows[f].stages[stage];
   const StageSpec& spec = flows[f].spec->stages[stage];
   const double packets = std::ceil(static_cast<double>(bytes) / spec.packet.as_double());
-  const double units = (spec.whole_message ? 0 : spec.units_per_byte * static_cast<double>(bytes) + spec.units_per_packet * packets) +
+  const double units = (spec.whole_message ? 0
+                                           : spec.units_per_byte * static_cast<double>(bytes) +
+                                                 spec.units_per_packet * packets) +
                        spec.units_per_granule;
   if (state.links.empty() || units <= 0) {
     sent(f, stage, bytes);
@@ -237,7 +258,11 @@ void Engine::Impl::send(std::size_t f, std::size_t stage, std::uint64_t bytes) {
   free_pieces.pop_back();
   pieces[token] = {f, stage, bytes, requests ? 2 : 1};
   fluid.start(state.links, units, token);
-  if (requests) fluid.start(state.request_links, spec.units_per_request * std::ceil(static_cast<double>(bytes) / spec.request_packet.as_double()), token);
+  if (requests)
+    fluid.start(state.request_links,
+                spec.units_per_request *
+                    std::ceil(static_cast<double>(bytes) / spec.request_packet.as_double()),
+                token);
 }
 
 void Engine::Impl::on_done(std::uint64_t token) {
@@ -250,7 +275,9 @@ void Engine::Impl::on_done(std::uint64_t token) {
 void Engine::Impl::sent(std::size_t f, std::size_t stage, std::uint64_t bytes) {
   FlowState& flow = flows[f];
   flow.stages[stage].busy = false;
-  if (scenario->record) outcome.spans.push_back({f, stage, Bytes{bytes}, Duration{flow.stages[stage].taken_s}, Duration{now()}});
+  if (scenario->record)
+    outcome.spans.push_back(
+        {f, stage, Bytes{bytes}, Duration{flow.stages[stage].taken_s}, Duration{now()}});
   after(flow.spec->stages[stage].latency, [this, f, stage, bytes] { arrive(f, stage, bytes); });
   advance(f, stage);
 }
@@ -275,8 +302,10 @@ void Engine::Impl::message_progress(FlowState& flow, std::size_t stage) {
   const double t = now();
   const std::uint64_t arrived = flow.stages[stage].arrived;
   const std::uint64_t first = flow.spec->message.count;
-  if (arrived >= first && flow.stages[stage].times.end.seconds == 0) flow.stages[stage].times.end = Duration{t} - flow.spec->start;
-  if (stage == flow.spec->completion_stage && arrived >= first && flow.outcome.first_completion.seconds == 0)
+  if (arrived >= first && flow.stages[stage].times.end.seconds == 0)
+    flow.stages[stage].times.end = Duration{t} - flow.spec->start;
+  if (stage == flow.spec->completion_stage && arrived >= first &&
+      flow.outcome.first_completion.seconds == 0)
     flow.outcome.first_completion = Duration{t} - flow.spec->start + flow.spec->completion_latency;
   if (stage + 1 != flow.stages.size()) return;
   if (arrived >= first && !flow.first_arrived) {
@@ -338,16 +367,20 @@ void Engine::Impl::consider_skip() {
 void Engine::Impl::skip(double seconds) {
   // Each flow must skip whole units; a jump that is too short for one of them is not worth it.
   for (const FlowState& flow : flows)
-    if (flow.begun && !flow.done && flow.rate.rate() * seconds < static_cast<double>(flow.unit) * 4) return;
-  // The jump is a whole number of units of the flow whose units take longest; the others round to theirs.
+    if (flow.begun && !flow.done && flow.rate.rate() * seconds < static_cast<double>(flow.unit) * 4)
+      return;
+  // The jump is a whole number of units of the flow whose units take longest; the others round to
+  // theirs.
   double longest = 0;
   for (const FlowState& flow : flows)
-    if (flow.begun && !flow.done) longest = std::max(longest, static_cast<double>(flow.unit) / flow.rate.rate());
+    if (flow.begun && !flow.done)
+      longest = std::max(longest, static_cast<double>(flow.unit) / flow.rate.rate());
   seconds = std::floor(seconds / longest) * longest;
   skipped += seconds;
   for (FlowState& flow : flows) {
     if (!flow.begun || flow.done) continue;
-    const auto units = static_cast<std::uint64_t>(std::llround(flow.rate.rate() * seconds / static_cast<double>(flow.unit)));
+    const auto units = static_cast<std::uint64_t>(
+        std::llround(flow.rate.rate() * seconds / static_cast<double>(flow.unit)));
     const std::uint64_t bytes = units * flow.unit;
     for (std::size_t s = flow.front; s < flow.stages.size(); ++s) {
       flow.stages[s].started += bytes;
@@ -374,7 +407,8 @@ Outcome Engine::Impl::run(const Scenario& given) {
   fluid.run();
   for (FlowState& flow : flows) {
     check(flow.spec->messages == 0 ? stopping : flow.done, "a flow that stopped before its end");
-    if (flow.spec->messages != 0) flow.outcome.rate = Bytes{flow.total} / (flow.outcome.finish - flow.spec->start);
+    if (flow.spec->messages != 0)
+      flow.outcome.rate = Bytes{flow.total} / (flow.outcome.finish - flow.spec->start);
     for (const StageState& stage : flow.stages) flow.outcome.stages.push_back(stage.times);
     outcome.flows.push_back(flow.outcome);
   }

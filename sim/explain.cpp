@@ -17,15 +17,20 @@ std::string link_text(const Parts& parts, const Hop& hop) {
       const auto link = parts.link(hop.edge);
       return link ? to_string(*link) : "virtual";
     }
-    case HopKind::root_complex: return "root complex";
-    case HopKind::memory: return "memory";
+    case HopKind::root_complex:
+      return "root complex";
+    case HopKind::memory:
+      return "memory";
     case HopKind::socket_link: {
       const auto& name = parts.cpu(hop.from).socket_link_name;
       return name ? name->value : "socket link";
     }
-    case HopKind::nvlink: return "NVLink";
-    case HopKind::c2c: return "C2C";
-    case HopKind::wire: return "network";
+    case HopKind::nvlink:
+      return "NVLink";
+    case HopKind::c2c:
+      return "C2C";
+    case HopKind::wire:
+      return "network";
   }
   return {};
 }
@@ -35,10 +40,12 @@ bool is_bottleneck(const Parts& parts, const Hop& hop, const std::string& bottle
   if (hop.kind != HopKind::nvlink) return bottleneck == link_resource(parts, hop);
   const std::string from = parts.graph().label(hop.from);
   const std::string to = parts.graph().label(hop.to);
-  return bottleneck == from + " NVLink out" || bottleneck == to + " NVLink in" || bottleneck == fmt::format("{} to {} NVLink", from, to);
+  return bottleneck == from + " NVLink out" || bottleneck == to + " NVLink in" ||
+         bottleneck == fmt::format("{} to {} NVLink", from, to);
 }
 
-std::vector<HopReport> hops_of(const Parts& parts, const Transfer& transfer, const Stage& stage, const StageSpec& spec, const std::string& bottleneck) {
+std::vector<HopReport> hops_of(const Parts& parts, const Transfer& transfer, const Stage& stage,
+                               const StageSpec& spec, const std::string& bottleneck) {
   std::vector<HopReport> hops;
   const double packets = std::ceil(stage.bytes.as_double() / spec.packet.as_double());
   const double on_link = stage.bytes.as_double() + packets * spec.units_per_packet;
@@ -50,27 +57,35 @@ std::vector<HopReport> hops_of(const Parts& parts, const Transfer& transfer, con
     report.link = link_text(parts, hop);
     report.limits = is_bottleneck(parts, hop, bottleneck);
     if (hop.kind == HopKind::pcie) report.bandwidth = parts.link_bandwidth(hop);
-    if (hop.kind == HopKind::memory) report.bandwidth = parts.memory_bandwidth(parts.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
+    if (hop.kind == HopKind::memory)
+      report.bandwidth = parts.memory_bandwidth(
+          parts.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
     if (hop.kind == HopKind::c2c) report.bandwidth = parts.c2c_bandwidth(hop);
-    if (hop.kind == HopKind::nvlink) report.bandwidth = parts.nvlink_bandwidth(transfer.from, transfer.to);
+    if (hop.kind == HopKind::nvlink)
+      report.bandwidth = parts.nvlink_bandwidth(transfer.from, transfer.to);
     if (hop.kind == HopKind::socket_link) report.bandwidth = parts.socket_link_bandwidth(hop);
-    if (hop.kind == HopKind::root_complex) report.bandwidth = parts.cpu(hop.from).root_complex_bandwidth.value;
+    if (hop.kind == HopKind::root_complex)
+      report.bandwidth = parts.cpu(hop.from).root_complex_bandwidth.value;
     if (hop.kind == HopKind::wire) {
       report.latency = hop.up ? parts.wire_latency() : Duration{};
       const VertexId nic = hop.up ? hop.from : hop.to;
-      report.bandwidth = parts.graph().device_at(nic)->port_rate.value_or(parts.nic(nic).port_rate.value);
+      report.bandwidth =
+          parts.graph().device_at(nic)->port_rate.value_or(parts.nic(nic).port_rate.value);
     } else {
       if (i == 0) report.latency += parts.crossing(stage.data, 0);
       report.latency += parts.crossing(stage.data, i + 1);
     }
-    report.bytes = hop.kind == HopKind::pcie || hop.kind == HopKind::wire ? on_link : stage.bytes.as_double();
+    report.bytes =
+        hop.kind == HopKind::pcie || hop.kind == HopKind::wire ? on_link : stage.bytes.as_double();
     hops.push_back(std::move(report));
   }
   return hops;
 }
 
-/// What bounds the stage beside the links of its hops: its own limit, or a resource that is no link.
-std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const FlowSpec& flow, const StageSpec& spec) {
+/// What bounds the stage beside the links of its hops: its own limit, or a resource that is no
+/// link.
+std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const FlowSpec& flow,
+                                                 const StageSpec& spec) {
   const double per_byte = units_per_byte(flow, spec);
   std::pair<std::string, Bandwidth> least;
   const auto consider = [&](const std::string& name, double units_per_second) {
@@ -80,7 +95,8 @@ std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const
   if (spec.limit > 0) consider(spec.limit_name, spec.limit);
   for (const std::size_t index : spec.resources) {
     const std::string& name = scenario.resources[index].name;
-    const bool hop = name.find(" link ") != std::string::npos || name.find(" port ") != std::string::npos || name.ends_with(" memory") ||
+    const bool hop = name.find(" link ") != std::string::npos ||
+                     name.find(" port ") != std::string::npos || name.ends_with(" memory") ||
                      name.find("root complex") != std::string::npos;
     if (!hop) consider(name, scenario.resources[index].units_per_second);
   }
@@ -101,18 +117,23 @@ Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& tran
   for (const StageSpec& spec : flow.stages) {
     Timeline::Step& step = result.steps.emplace_back();
     step.name = spec.name;
-    for (const std::size_t index : spec.resources) step.resources.push_back(scenario.resources[index].name);
-    spans += spec.whole_message ? 1 : std::ceil(flow.message.as_double() / spec.granule.as_double());
+    for (const std::size_t index : spec.resources)
+      step.resources.push_back(scenario.resources[index].name);
+    spans +=
+        spec.whole_message ? 1 : std::ceil(flow.message.as_double() / spec.granule.as_double());
   }
   if (spans > static_cast<double>(most_spans))
-    throw InputError(fmt::format("{} make {:.0f} pieces, too many for a time line; take a smaller --size", to_string(transfer.size), spans));
+    throw InputError(
+        fmt::format("{} make {:.0f} pieces, too many for a time line; take a smaller --size",
+                    to_string(transfer.size), spans));
   const Outcome outcome = simulator.run(scenario);
   result.spans = outcome.spans;
   result.end = outcome.flows.front().first_arrival;
   return result;
 }
 
-Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options) {
+Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+                    const Options& options) {
   Explanation explanation;
   explanation.prediction = predict(simulator, parts, transfer, options);
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);

@@ -11,22 +11,29 @@ namespace gdr::sim {
 // NCCL's defaults: a buffer of 4 MiB (NCCL_BUFFSIZE) in 8 steps.
 constexpr Bytes default_chunk{512U << 10U};
 constexpr int default_chunks = 8;
-// Memory below this is served by the last-level cache where DMA allocates in it (two ways of a small one).
+// Memory below this is served by the last-level cache where DMA allocates in it (two ways of a
+// small one).
 constexpr std::uint64_t cache_share = std::uint64_t{8} << 20U;
 // Messaging libraries and the CUDA driver fill one buffer while the other is emptied.
 constexpr int double_buffer = 2;
-// cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly (max_device_pinned_mem_size is of that order).
+// cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly
+// (max_device_pinned_mem_size is of that order).
 constexpr int storage_buffers = 256;
 
-/// The name of the resource that a link of a route is, in the hop's direction: what bottleneck() calls it. Empty for NVLink, whose resources are
-/// the GPUs' (their names hold "NVLink").
+/// The name of the resource that a link of a route is, in the hop's direction: what bottleneck()
+/// calls it. Empty for NVLink, whose resources are the GPUs' (their names hold "NVLink").
 std::string link_resource(const Parts& parts, const Hop& hop);
 
 /// Builds one flow.
 class FlowBuilder {
  public:
   FlowBuilder(ScenarioBuilder& all, const TransferPlan& plan, const Drive& drive)
-      : all_(all), parts_(*all.parts_), graph_(parts_.graph()), plan_(plan), drive_(drive), size_(plan.transfer.size) {
+      : all_(all),
+        parts_(*all.parts_),
+        graph_(parts_.graph()),
+        plan_(plan),
+        drive_(drive),
+        size_(plan.transfer.size) {
     const bool one_host = plan.transfer.from.host == plan.transfer.to.host;
     if (plan.transfer.operation == Operation::send || one_host) chunks_ = double_buffer;
     for (const Stage& stage : plan.stages)
@@ -36,13 +43,15 @@ class FlowBuilder {
     if (staging && staging->depth) chunks_ = *staging->depth;
     buffer_ = chunk_;
     chunk_ = staged() || tcp() || plan.transfer.pageable ? even_chunk(chunk_) : size_;
-    if (graph_.topology().fabric) mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
+    if (graph_.topology().fabric)
+      mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
   }
 
   void build();
 
  private:
-  /// `of_plan`: the stage is the current one of the plan, not something that the CPU does around it.
+  /// `of_plan`: the stage is the current one of the plan, not something that the CPU does around
+  /// it.
   std::size_t push(StageSpec spec, bool of_plan = true) {
     if (of_plan) spec.plan_stage = plan_stage_;
     flow_.stages.push_back(std::move(spec));
@@ -50,10 +59,13 @@ class FlowBuilder {
   }
   [[nodiscard]] bool tcp() const { return plan_.transfer.path == PathKind::tcp; }
   [[nodiscard]] bool staged() const {
-    return plan_.transfer.path == PathKind::staged || (plan_.transfer.path == PathKind::tcp && plan_.transfer.memory == MemoryKind::gpu);
+    return plan_.transfer.path == PathKind::staged ||
+           (plan_.transfer.path == PathKind::tcp && plan_.transfer.memory == MemoryKind::gpu);
   }
   [[nodiscard]] Bytes nic_granule() const;
-  [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const { return graph_.socket(host, graph_.socket_of_numa(host, numa)); }
+  [[nodiscard]] VertexId driver(std::size_t host, std::size_t numa) const {
+    return graph_.socket(host, graph_.socket_of_numa(host, numa));
+  }
 
   /// At most a buffer; a message that needs several fills them evenly, in whole pages.
   [[nodiscard]] Bytes even_chunk(Bytes buffer) const {

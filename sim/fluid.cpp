@@ -13,9 +13,10 @@
 
 #include "common/check.hpp"
 
-// A transfer is one communication. SimGrid looks its route up when it starts; TableZone answers with the links of the transfer that
-// is starting, so that any scenario runs on one pool of links made once. Completions call back: no actors, which makes this
-// faster than the usual program of one actor a flow.
+// A transfer is one communication. SimGrid looks its route up when it starts; TableZone answers
+// with the links of the transfer that is starting, so that any scenario runs on one pool of links
+// made once. Completions call back: no actors, which makes this faster than the usual program of
+// one actor a flow.
 
 namespace gdr::sim {
 namespace {
@@ -30,11 +31,13 @@ constexpr double unit_scale = 256;
 class TableZone : public simgrid::kernel::routing::NetZoneImpl {
  public:
   explicit TableZone(const std::string& name) : NetZoneImpl(name) {}
-  void get_local_route(const simgrid::kernel::routing::NetPoint* /*from*/, const simgrid::kernel::routing::NetPoint* /*to*/,
+  void get_local_route(const simgrid::kernel::routing::NetPoint* /*from*/,
+                       const simgrid::kernel::routing::NetPoint* /*to*/,
                        simgrid::kernel::routing::Route* into, double* /*latency*/) override {
     for (const Fluid::Link link : *next) into->link_list_.push_back(pool[link]->get_impl());
   }
-  void get_graph(const s_xbt_graph_t* /*graph*/, std::map<std::string, xbt_node_t, std::less<>>* /*nodes*/,
+  void get_graph(const s_xbt_graph_t* /*graph*/,
+                 std::map<std::string, xbt_node_t, std::less<>>* /*nodes*/,
                  std::map<std::string, xbt_edge_t, std::less<>>* /*edges*/) override {}
 
   std::vector<s4u::Link*> pool;
@@ -80,8 +83,9 @@ Fluid::Fluid(std::function<void(std::uint64_t)> done) : impl_(std::make_unique<I
   impl_->done = std::move(done);
   xbt_log_control_set("root.thres:error");
   impl_->engine = std::make_unique<s4u::Engine>(&impl_->argc, impl_->argv.data());
-  // CM02 without its TCP window and without the traffic of acknowledgements is a plain fluid model: stages bring their own
-  // latencies, windows and requests. The precision allows for times below a nanosecond.
+  // CM02 without its TCP window and without the traffic of acknowledgements is a plain fluid model:
+  // stages bring their own latencies, windows and requests. The precision allows for times below a
+  // nanosecond.
   s4u::Engine::set_config("network/model:CM02");
   s4u::Engine::set_config("network/TCP-gamma:0");
   s4u::Engine::set_config("network/crosstraffic:0");
@@ -90,9 +94,11 @@ Fluid::Fluid(std::function<void(std::uint64_t)> done) : impl_(std::make_unique<I
   s4u::NetZone* net = impl_->zone->get_iface();
   impl_->from = net->create_host("from", 1e9)->seal();
   impl_->to = net->create_host("to", 1e9)->seal();
-  for (std::size_t i = 0; i < pool_links; ++i) impl_->zone->pool.push_back(net->create_link(fmt::format("link{}", i), 1e9)->seal());
+  for (std::size_t i = 0; i < pool_links; ++i)
+    impl_->zone->pool.push_back(net->create_link(fmt::format("link{}", i), 1e9)->seal());
   net->seal();
-  s4u::Activity::on_completion_cb([impl = impl_.get()](const s4u::Activity& activity) { impl->on_completion(&activity); });
+  s4u::Activity::on_completion_cb(
+      [impl = impl_.get()](const s4u::Activity& activity) { impl->on_completion(&activity); });
 }
 
 Fluid::~Fluid() = default;

@@ -8,8 +8,9 @@
 
 namespace gdr::sim {
 
-/// Simulated time and links that transfers share max-min: all that the engine wants of SimGrid, and the only place that knows it.
-/// SimGrid has one engine a process, so a process has at most one Fluid (a second one is a bug and ends the program).
+/// Simulated time and links that transfers share max-min: all that the engine wants of SimGrid, and
+/// the only place that knows it. SimGrid has one engine a process, so a process has at most one
+/// Fluid (a second one is a bug and ends the program).
 class Fluid {
  public:
   /// `done` is called with a transfer's token when it ends.

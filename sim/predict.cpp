@@ -37,8 +37,9 @@ std::string fingerprint(const Scenario& scenario) {
       for (const std::size_t index : stage.request_resources) put(index);
       put(stage.granule.count);
       put(stage.whole_message);
-      for (const double number : {stage.units_per_byte, stage.units_per_packet, stage.units_per_granule, stage.units_per_request, stage.limit,
-                                  stage.setup.seconds, stage.latency.seconds})
+      for (const double number :
+           {stage.units_per_byte, stage.units_per_packet, stage.units_per_granule,
+            stage.units_per_request, stage.limit, stage.setup.seconds, stage.latency.seconds})
         put(number);
       put(stage.packet.count);
       put(stage.request_packet.count);
@@ -56,10 +57,12 @@ std::string fingerprint(const Scenario& scenario) {
   return key;
 }
 
-// The engine's work grows with flows times granules; beside many others, a flow's own first and last packet do not show.
+// The engine's work grows with flows times granules; beside many others, a flow's own first and
+// last packet do not show.
 constexpr std::size_t many_flows = 16;
 constexpr std::uint64_t granules_of_many = 256;
-// Of a stream only the rate counts, and finer pieces than these change it by less than a part in this.
+// Of a stream only the rate counts, and finer pieces than these change it by less than a part in
+// this.
 constexpr std::uint64_t granules_of_stream = 512;
 
 }  // namespace
@@ -99,7 +102,8 @@ Prediction describe(const TransferPlan& plan, const Costs& costs, Bandwidth band
 Transfer opposite(const TransferPlan& plan) {
   Transfer back = plan.transfer;
   std::swap(back.from, back.to);
-  if (back.host_end != HostEnd::none) back.host_end = back.host_end == HostEnd::from ? HostEnd::to : HostEnd::from;
+  if (back.host_end != HostEnd::none)
+    back.host_end = back.host_end == HostEnd::from ? HostEnd::to : HostEnd::from;
   back.via.clear();
   for (const auto& nic : {plan.from_nic, plan.to_nic})
     if (nic) back.via.push_back(*nic);
@@ -108,7 +112,8 @@ Transfer opposite(const TransferPlan& plan) {
 
 }  // namespace
 
-Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options) {
+Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+                   const Options& options) {
   const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
   ScenarioBuilder alone(parts);
   alone.add(plan, {1, 1, 1, {}, 1, 0});  // one message takes one queue pair
@@ -123,7 +128,8 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
   const Scenario scenario = stream.take();
   const Outcome steady = options.near ? simulator.run_near(scenario) : simulator.run(scenario);
   Bandwidth bandwidth;
-  for (const FlowOutcome& flow : steady.flows) bandwidth.bytes_per_second += flow.rate.bytes_per_second;
+  for (const FlowOutcome& flow : steady.flows)
+    bandwidth.bytes_per_second += flow.rate.bytes_per_second;
 
   Prediction prediction = describe(plan, costs, bandwidth);
   prediction.latency = single.flows.front().first_arrival;
@@ -131,7 +137,8 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
   prediction.bottleneck = bottleneck(scenario, steady, 0);
   const FlowSpec& flow = scenario.flows.front();
   // The first window is the queue depth.
-  if (prediction.bottleneck == flow.windows.front().name) prediction.longest_step = longest_step(scenario, flow, flow.windows.front());
+  if (prediction.bottleneck == flow.windows.front().name)
+    prediction.longest_step = longest_step(scenario, flow, flow.windows.front());
   return prediction;
 }
 
@@ -142,13 +149,20 @@ MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Tra
   return {outcome.flows.front().first_arrival, outcome.flows.front().first_completion};
 }
 
-StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options) {
+StreamRates predict_streams(Simulator& simulator, const Parts& parts,
+                            const std::vector<Transfer>& transfers, const Options& options) {
   ScenarioBuilder builder(parts);
-  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, transfers.size() > many_flows ? granules_of_many : granules_of_stream};
+  const Drive drive{options.depth,
+                    options.queue_pairs,
+                    0,
+                    {},
+                    options.completion_every,
+                    transfers.size() > many_flows ? granules_of_many : granules_of_stream};
   for (const Transfer& transfer : transfers) {
     const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
     builder.add(plan, drive);
-    if (options.bidirectional) builder.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
+    if (options.bidirectional)
+      builder.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
   }
   const Scenario scenario = builder.take();
   const Outcome outcome = options.near ? simulator.run_near(scenario) : simulator.run(scenario);
@@ -163,12 +177,16 @@ StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std:
   return rates;
 }
 
-std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options) {
+std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts,
+                                         const std::vector<TimedTransfer>& flows,
+                                         const Options& options) {
   ScenarioBuilder builder(parts);
   std::vector<TransferPlan> plans;
   for (const TimedTransfer& flow : flows) {
     plans.push_back(plan_transfer(parts.graph(), parts.models(), flow.transfer));
-    builder.add(plans.back(), {options.depth, options.queue_pairs, 1, flow.start, options.completion_every, flows.size() > many_flows ? granules_of_many : 0});
+    builder.add(plans.back(),
+                {options.depth, options.queue_pairs, 1, flow.start, options.completion_every,
+                 flows.size() > many_flows ? granules_of_many : 0});
   }
   const std::vector<Costs> costs = builder.costs();
   const Scenario scenario = builder.take();

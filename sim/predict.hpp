@@ -12,12 +12,14 @@
 
 namespace gdr::sim {
 
-/// Runs scenarios and remembers them: scenarios that are equal up to names (the pairs of a symmetrical server) run once.
+/// Runs scenarios and remembers them: scenarios that are equal up to names (the pairs of a
+/// symmetrical server) run once.
 class Simulator {
  public:
   Outcome run(const Scenario& scenario);
-  /// The same for an endless stream; where one that ran like this before has the same bottleneck, and what differs has slack, its outcome is taken.
-  /// Ranges vary hundreds of parameters, of which few touch the bottleneck.
+  /// The same for an endless stream; where one that ran like this before has the same bottleneck,
+  /// and what differs has slack, its outcome is taken. Ranges vary hundreds of parameters, of which
+  /// few touch the bottleneck.
   Outcome run_near(const Scenario& scenario);
   /// Granules that the engine has really simulated, and scenarios asked for and run.
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
@@ -35,20 +37,22 @@ class Simulator {
 struct Options {
   int depth = 128;
   int queue_pairs = 1;
-  bool bidirectional = false;  ///< the same transfer the other way at the same time; bandwidths are then sums
-  int completion_every = 1;    ///< messages that one completion stands for (perftest's --cq-mod)
-  bool near = false;           ///< the rate to a part in 60, faster (Simulator::run_near)
+  bool bidirectional =
+      false;  ///< the same transfer the other way at the same time; bandwidths are then sums
+  int completion_every = 1;  ///< messages that one completion stands for (perftest's --cq-mod)
+  bool near = false;         ///< the rate to a part in 60, faster (Simulator::run_near)
 };
 
 /// What is predicted for one transfer.
 struct Prediction {
   Transfer transfer;
-  Duration latency;      ///< one message alone, from the post to the last byte visible in the target memory
-  Duration completion;   ///< the same message, until the initiator has its completion
-  Bandwidth bandwidth;   ///< steady state at the given depth, payload
+  Duration
+      latency;  ///< one message alone, from the post to the last byte visible in the target memory
+  Duration completion;  ///< the same message, until the initiator has its completion
+  Bandwidth bandwidth;  ///< steady state at the given depth, payload
   std::string bottleneck;
   std::optional<LongestStep> longest_step;  ///< where the bottleneck is the queue depth
-  double cpu_cores = 0;  ///< busy at that bandwidth, all hosts together
+  double cpu_cores = 0;                     ///< busy at that bandwidth, all hosts together
   double host_memory_bytes_per_byte = 0;
   double dram_bytes_per_byte = 0;
   double pcie_bytes_per_byte = 0;
@@ -61,9 +65,9 @@ struct HopReport {
   std::string to;
   std::string link;                    ///< "gen4x16", "socket link", ...
   std::optional<Bandwidth> bandwidth;  ///< of the link in this direction, headers included
-  Duration latency;                    ///< of what lies at the hop's far end (the first hop: at both ends)
-  double bytes = 0;                    ///< on the link, headers included
-  bool limits = false;                 ///< the bottleneck of the prediction is this link in this direction
+  Duration latency;     ///< of what lies at the hop's far end (the first hop: at both ends)
+  double bytes = 0;     ///< on the link, headers included
+  bool limits = false;  ///< the bottleneck of the prediction is this link in this direction
 };
 
 /// One stage of a message that travels alone.
@@ -74,8 +78,9 @@ struct StageReport {
   std::string to;
   Bytes bytes;
   StageTimes times;
-  Duration latency;     ///< of a granule, after it was sent
-  std::string limit;    ///< the tightest of what bounds the stage beside its links: a window, credits, the root complex...
+  Duration latency;      ///< of a granule, after it was sent
+  std::string limit;     ///< the tightest of what bounds the stage beside its links: a window,
+                         ///< credits, the root complex...
   Bandwidth limit_rate;  ///< of payload
   std::vector<HopReport> hops;
 };
@@ -83,8 +88,10 @@ struct StageReport {
 /// A prediction taken apart.
 struct Explanation {
   Prediction prediction;
-  std::optional<Bandwidth> bottleneck_rate;     ///< what the bottleneck carries in a second, when it is a resource
-  std::vector<std::size_t> bottleneck_stages;   ///< that use it: indices in `stages`, one for each use
+  std::optional<Bandwidth>
+      bottleneck_rate;  ///< what the bottleneck carries in a second, when it is a resource
+  std::vector<std::size_t>
+      bottleneck_stages;  ///< that use it: indices in `stages`, one for each use
   std::vector<StageReport> stages;
 };
 
@@ -102,9 +109,11 @@ struct Timeline {
 Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer);
 inline constexpr std::size_t most_spans = 200'000;
 
-Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
+Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+                    const Options& options);
 
-Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer, const Options& options);
+Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+                   const Options& options);
 
 /// A transfer among others, for several flows at once.
 struct TimedTransfer {
@@ -112,8 +121,11 @@ struct TimedTransfer {
   Duration start;
 };
 
-/// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is its bytes over that time.
-std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts, const std::vector<TimedTransfer>& flows, const Options& options);
+/// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is
+/// its bytes over that time.
+std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts,
+                                         const std::vector<TimedTransfer>& flows,
+                                         const Options& options);
 
 /// A message that travels alone.
 struct MessageTimes {
@@ -128,6 +140,7 @@ struct StreamRates {
   std::vector<Bandwidth> each;  ///< by transfer; both directions of one together
   std::string bottleneck;       ///< of the first
 };
-StreamRates predict_streams(Simulator& simulator, const Parts& parts, const std::vector<Transfer>& transfers, const Options& options);
+StreamRates predict_streams(Simulator& simulator, const Parts& parts,
+                            const std::vector<Transfer>& transfers, const Options& options);
 
 }  // namespace gdr::sim

@@ -19,7 +19,8 @@ void SteadyRate::add(double time, std::uint64_t bytes) {
   marks_.push_back({time, bytes});
   const std::size_t n = marks_.size();
   const auto rate_of = [&](std::size_t from, std::size_t to) {
-    return static_cast<double>(marks_[to].bytes - marks_[from].bytes) / (marks_[to].time - marks_[from].time);
+    return static_cast<double>(marks_[to].bytes - marks_[from].bytes) /
+           (marks_[to].time - marks_[from].time);
   };
   rate_ = rate_of(n >= 3 ? n - 3 : 0, n - 1);  // the oldest block may hold the end of the start-up
   if (n < 4) return;
@@ -28,7 +29,8 @@ void SteadyRate::add(double time, std::uint64_t bytes) {
   const double c = rate_of(n - 2, n - 1);
   steady_ = std::max({a, b, c}) - std::min({a, b, c}) <= tolerance_ * b;
   if (steady_ || n < settle_blocks) return;
-  // The pattern does not fit the blocks: two long halves that agree will do, and in the end the average.
+  // The pattern does not fit the blocks: two long halves that agree will do, and in the end the
+  // average.
   const double early = rate_of(n - settle_blocks, n - settle_blocks / 2);
   const double late = rate_of(n - settle_blocks / 2, n - 1);
   steady_ = std::abs(early - late) <= 20 * tolerance_ * late || n >= 4 * settle_blocks;

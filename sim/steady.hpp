@@ -5,8 +5,9 @@
 
 namespace gdr::sim {
 
-/// Finds the steady rate of a stream of arrivals. Arrivals are gathered in blocks of `block` bytes; the rate is steady when
-/// three blocks in a row agree within `tolerance`. Blocks must span whatever repeats (a window, a bounce buffer).
+/// Finds the steady rate of a stream of arrivals. Arrivals are gathered in blocks of `block` bytes;
+/// the rate is steady when three blocks in a row agree within `tolerance`. Blocks must span
+/// whatever repeats (a window, a bounce buffer).
 class SteadyRate {
  public:
   SteadyRate(std::uint64_t block, double tolerance) : block_(block), tolerance_(tolerance) {}

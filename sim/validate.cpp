@@ -33,10 +33,12 @@ std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase
   return transfers;
 }
 
-std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models, const PublishedCase& published) {
+std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models,
+                                const PublishedCase& published) {
   const Parts parts(graph, models);
   std::set<ModelName> used;
-  for (const Transfer& transfer : transfers_of(graph.topology(), published)) used.merge(models_of(parts, plan_transfer(graph, models, transfer)));
+  for (const Transfer& transfer : transfers_of(graph.topology(), published))
+    used.merge(models_of(parts, plan_transfer(graph, models, transfer)));
   return used;
 }
 
@@ -50,7 +52,8 @@ class Topologies {
   };
   const Read& get(const PublishedCase& published) {
     std::string key = published.topology;
-    for (const Setting& setting : published.settings) key += " " + setting.key + "=" + setting.value;
+    for (const Setting& setting : published.settings)
+      key += " " + setting.key + "=" + setting.value;
     auto& read = known_[key];
     if (!read) read = std::make_unique<Read>(load_topology(published.topology, published.settings));
     return *read;
@@ -80,12 +83,15 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
   return errors;
 }
 
-double predict_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topology& topology, const Graph& graph,
+double predict_case(Simulator& simulator, const ModelLibrary& models,
+                    const PublishedCase& published, const Topology& topology, const Graph& graph,
                     std::string* bottleneck, bool near) {
   const Parts parts(graph, models);
   const std::vector<Transfer> transfers = transfers_of(topology, published);
-  const Options options{published.depth, published.queue_pairs, published.bidirectional, published.completion_every, near};
-  if (published.metric == Metric::latency || published.metric == Metric::completion || published.metric == Metric::round_trip) {
+  const Options options{published.depth, published.queue_pairs, published.bidirectional,
+                        published.completion_every, near};
+  if (published.metric == Metric::latency || published.metric == Metric::completion ||
+      published.metric == Metric::round_trip) {
     const MessageTimes times = predict_message(simulator, parts, transfers.front());
     if (published.metric == Metric::completion) return times.completion.us();
     return times.latency.us() * (published.metric == Metric::round_trip ? 2 : 1);
@@ -94,38 +100,48 @@ double predict_case(Simulator& simulator, const ModelLibrary& models, const Publ
     std::vector<TimedTransfer> timed;
     for (const Transfer& transfer : transfers) timed.push_back({transfer, {}});
     double last_s = 0;
-    for (const Prediction& one : predict_together(simulator, parts, timed, options)) last_s = std::max(last_s, one.latency.seconds);
-    return published.transfer.size.as_double() * static_cast<double>(transfers.size()) / last_s / 1e9;
+    for (const Prediction& one : predict_together(simulator, parts, timed, options))
+      last_s = std::max(last_s, one.latency.seconds);
+    return published.transfer.size.as_double() * static_cast<double>(transfers.size()) / last_s /
+           1e9;
   }
   const StreamRates rates = predict_streams(simulator, parts, transfers, options);
   if (bottleneck != nullptr) *bottleneck = rates.bottleneck;
   const double sum = rates.sum.gigabytes_per_second();
   if (published.metric == Metric::bandwidth_each_way) return sum / 2;
   if (published.metric == Metric::loaded_latency)
-    return static_cast<double>(published.depth) * static_cast<double>(transfers.size()) * published.transfer.size.as_double() / (sum * 1e3);
+    return static_cast<double>(published.depth) * static_cast<double>(transfers.size()) *
+           published.transfer.size.as_double() / (sum * 1e3);
   return sum;
 }
 
 namespace {
 
-CaseResult run_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topologies::Read& read, bool ranges) {
+CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
+                    const PublishedCase& published, const Topologies::Read& read, bool ranges) {
   CaseResult result;
   result.published = &published;
-  result.predicted = predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
+  result.predicted =
+      predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
   if (!ranges) return result;
-  const Range range = range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
-                        return std::vector<double>{predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
-                      }).front();
+  const Range range =
+      range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
+        return std::vector<double>{
+            predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
+      }).front();
   result.low = range.low;
   result.high = range.high;
   for (const Range::Contribution& part : range.contributions)
-    if (part.estimate && result.estimates.size() < 3) result.estimates.push_back(fmt::format("{}: {:.4g} to {:.4g}", part.parameter, part.low, part.high));
+    if (part.estimate && result.estimates.size() < 3)
+      result.estimates.push_back(
+          fmt::format("{}: {:.4g} to {:.4g}", part.parameter, part.low, part.high));
   return result;
 }
 
 }  // namespace
 
-std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases, bool ranges,
+std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models,
+                                      const std::vector<PublishedCase>& cases, bool ranges,
                                       const std::function<void()>& after_each) {
   std::vector<CaseResult> results;
   Topologies topologies;
@@ -133,7 +149,8 @@ std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& 
     try {
       results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));
     } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: case {}: {}", published.file, published.name, error.what()));
+      throw InputError(
+          fmt::format("{}: case {}: {}", published.file, published.name, error.what()));
     }
     after_each();
   }

@@ -16,10 +16,13 @@ struct CaseResult {
   double low = 0;   ///< of the stated range...
   double high = 0;  ///< ...see Range
   std::string bottleneck;
-  std::vector<std::string> estimates;  ///< parameters without a source that move the prediction most, with how much
+  std::vector<std::string>
+      estimates;  ///< parameters without a source that move the prediction most, with how much
 
   [[nodiscard]] double error() const { return predicted / published->measured - 1; }
-  [[nodiscard]] bool in_range() const { return published->measured >= low && published->measured <= high; }
+  [[nodiscard]] bool in_range() const {
+    return published->measured >= low && published->measured <= high;
+  }
 };
 
 /// What errors look like over some cases.
@@ -33,11 +36,14 @@ struct Errors {
 Errors errors_of(const std::vector<const CaseResult*>& results);
 
 /// The prediction in the case's unit, with these models. `near` as in Options.
-double predict_case(Simulator& simulator, const ModelLibrary& models, const PublishedCase& published, const Topology& topology, const Graph& graph,
+double predict_case(Simulator& simulator, const ModelLibrary& models,
+                    const PublishedCase& published, const Topology& topology, const Graph& graph,
                     std::string* bottleneck = nullptr, bool near = false);
 
-/// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws InputError naming the case.
-std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases, bool ranges,
-                                      const std::function<void()>& after_each = [] {});
+/// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws
+/// InputError naming the case.
+std::vector<CaseResult> run_published(
+    Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases,
+    bool ranges, const std::function<void()>& after_each = [] {});
 
 }  // namespace gdr::sim

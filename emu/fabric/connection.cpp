@@ -32,13 +32,15 @@ Listener::Listener(const std::string& path) : path_(path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path)
-    throw InputError(fmt::format("socket \"{}\": found {} bytes, allowed are 1 to {}", printable(path), path.size(),
-                                 sizeof address.sun_path - 1));
+    throw InputError(fmt::format("socket \"{}\": found {} bytes, allowed are 1 to {}",
+                                 printable(path), path.size(), sizeof address.sun_path - 1));
   std::copy(path.begin(), path.end(), address.sun_path);
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) throw InputError(fmt::format("socket {}: {}", path, std::strerror(errno)));
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const char* reason = errno == EADDRINUSE ? "it exists already; another run uses it or left it behind" : std::strerror(errno);
+    const char* reason = errno == EADDRINUSE
+                             ? "it exists already; another run uses it or left it behind"
+                             : std::strerror(errno);
     throw InputError(fmt::format("socket {}: cannot make it: {}", path, reason));
   }
   // From here on the path is ours to remove.
@@ -50,7 +52,8 @@ Listener::Listener(const std::string& path) : path_(path) {
   socket_ = std::move(socket);
 }
 
-Listener::Listener(Listener&& other) noexcept : path_(std::move(other.path_)), socket_(std::move(other.socket_)) {}
+Listener::Listener(Listener&& other) noexcept
+    : path_(std::move(other.path_)), socket_(std::move(other.socket_)) {}
 
 Listener::~Listener() {
   if (socket_.is_open()) ::unlink(path_.c_str());
@@ -62,14 +65,17 @@ UniqueFd Listener::accept(bool& error) {
   return socket;
 }
 
-Connection::Connection(UniqueFd socket, Duration now) : socket_(std::move(socket)), last_progress_(now) {
+Connection::Connection(UniqueFd socket, Duration now)
+    : socket_(std::move(socket)), last_progress_(now) {
   const int flags = ::fcntl(socket_.get(), F_GETFL);
-  check(flags >= 0 && ::fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK) == 0, "a connection without an open socket");
+  check(flags >= 0 && ::fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK) == 0,
+        "a connection without an open socket");
   ::fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);
 }
 
 Connection::State Connection::read(const std::function<void(Frame)>& take) {
-  std::array<std::uint8_t, read_chunk> chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): 64 KiB that recv fills
+  std::array<std::uint8_t, read_chunk>
+      chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): 64 KiB that recv fills
   for (int turn = 0; turn < chunks_a_turn; ++turn) {
     const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
     if (count < 0 && try_again()) return State::open;

@@ -43,7 +43,8 @@ class Connection {
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
-  /// Reads what is there, 256 KiB at most so that others get their turn. The frames before an end are still given out.
+  /// Reads what is there, 256 KiB at most so that others get their turn. The frames before an end
+  /// are still given out.
   State read(const std::function<void(Frame)>& take);
   /// The other side closed it; what it wrote before may still be unread.
   [[nodiscard]] bool peer_is_gone() const;

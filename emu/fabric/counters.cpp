@@ -3,7 +3,9 @@
 namespace gdr::fabric {
 namespace {
 
-json::Value to_json(const Traffic& traffic) { return json::Object{{"frames", traffic.frames}, {"bytes", traffic.bytes.count}}; }
+json::Value to_json(const Traffic& traffic) {
+  return json::Object{{"frames", traffic.frames}, {"bytes", traffic.bytes.count}};
+}
 
 json::Value to_json(const DirectionCounters& counters) {
   const Drops& drops = counters.dropped;

@@ -23,14 +23,17 @@ struct Traffic {
 
 /// Frames that ended here, by cause.
 struct Drops {
-  std::uint64_t loss = 0;         ///< by chance
-  std::uint64_t down = 0;         ///< the link was down
-  std::uint64_t queue = 0;        ///< the queue in front of a rate was full
-  std::uint64_t runt = 0;         ///< tx: shorter than an Ethernet header
-  std::uint64_t filtered = 0;     ///< tx: for nobody else (the receiver is on the same port, addresses that no bridge passes on)
+  std::uint64_t loss = 0;      ///< by chance
+  std::uint64_t down = 0;      ///< the link was down
+  std::uint64_t queue = 0;     ///< the queue in front of a rate was full
+  std::uint64_t runt = 0;      ///< tx: shorter than an Ethernet header
+  std::uint64_t filtered = 0;  ///< tx: for nobody else (the receiver is on the same port, addresses
+                               ///< that no bridge passes on)
   std::uint64_t unconnected = 0;  ///< rx: no NIC is there any more
   std::uint64_t stalled = 0;      ///< rx: the NIC takes nothing
-  [[nodiscard]] std::uint64_t total() const { return loss + down + queue + runt + filtered + unconnected + stalled; }
+  [[nodiscard]] std::uint64_t total() const {
+    return loss + down + queue + runt + filtered + unconnected + stalled;
+  }
   bool operator==(const Drops&) const = default;
 };
 
@@ -50,8 +53,9 @@ struct PortCounters {
   std::string name;
   bool connected = false;
   std::uint64_t connections = 0;
-  std::uint64_t refused = 0;      ///< connections while another one was there
-  std::uint64_t bad_streams = 0;  ///< connections closed for a frame length that cannot be, or ended within a frame
+  std::uint64_t refused = 0;  ///< connections while another one was there
+  std::uint64_t bad_streams =
+      0;  ///< connections closed for a frame length that cannot be, or ended within a frame
   DirectionCounters tx;
   DirectionCounters rx;
   std::vector<RoceFlow> roce;  ///< what the NIC sent, before any fault
@@ -67,7 +71,8 @@ struct FabricCounters {
   bool operator==(const FabricCounters&) const = default;
 };
 
-/// {"ports": [{"name": ..., "tx": {"frames": ..., "dropped": {...}, ...}, "rx": ..., "roce": [...]}]}
+/// {"ports": [{"name": ..., "tx": {"frames": ..., "dropped": {...}, ...}, "rx": ..., "roce":
+/// [...]}]}
 json::Value to_json(const FabricCounters& counters);
 
 }  // namespace gdr::fabric

@@ -29,28 +29,35 @@ namespace {
 /// What an epoll event is about; the rest of its 64 bits is the port.
 enum class Source : std::uint64_t { wake, timer, listener, connection };
 
-std::uint64_t tag(Source source, std::size_t port) { return (static_cast<std::uint64_t>(source) << 32U) | port; }
+std::uint64_t tag(Source source, std::size_t port) {
+  return (static_cast<std::uint64_t>(source) << 32U) | port;
+}
 
 UniqueFd made(int fd, std::string_view what) {
-  if (fd < 0) throw InputError(fmt::format("fabric: cannot make {}: {}", what, std::strerror(errno)));
+  if (fd < 0)
+    throw InputError(fmt::format("fabric: cannot make {}: {}", what, std::strerror(errno)));
   return UniqueFd(fd);
 }
 
 std::uint64_t steady_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 void check_options(const FabricOptions& options) {
   std::set<std::string> names;
   for (const PortOptions& port : options.ports) {
     if (!names.insert(port.name).second)
-      throw InputError(fmt::format("fabric: found two ports called \"{}\", allowed is one", printable(port.name)));
+      throw InputError(fmt::format("fabric: found two ports called \"{}\", allowed is one",
+                                   printable(port.name)));
     if (port.path.empty() == (port.fd < 0))
       throw InputError(
-          fmt::format("fabric: port \"{}\": allowed is a path or an open socket, one of them", printable(port.name)));
+          fmt::format("fabric: port \"{}\": allowed is a path or an open socket, one of them",
+                      printable(port.name)));
     if (port.path.empty() && ::fcntl(port.fd, F_GETFL) < 0)
-      throw InputError(fmt::format("fabric: port \"{}\": file descriptor {} is not open", printable(port.name), port.fd));
+      throw InputError(fmt::format("fabric: port \"{}\": file descriptor {} is not open",
+                                   printable(port.name), port.fd));
   }
 }
 
@@ -80,7 +87,9 @@ class Fabric::Implementation {
     std::uint64_t bad_streams = 0;
   };
 
-  [[nodiscard]] Duration now() const { return {static_cast<double>(steady_ns() - start_ns_) * 1e-9}; }
+  [[nodiscard]] Duration now() const {
+    return {static_cast<double>(steady_ns() - start_ns_) * 1e-9};
+  }
   void watch(int operation, int fd, std::uint32_t events, std::uint64_t what);
   void set_timer();
   void handle(const epoll_event& event);
@@ -106,7 +115,8 @@ class Fabric::Implementation {
   std::vector<Port> ports_;
 };
 
-Fabric::Implementation::Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets, FrameTap tap)
+Fabric::Implementation::Implementation(const FabricOptions& options, std::vector<UniqueFd> sockets,
+                                       FrameTap tap)
     : options_(options),
       tap_(std::move(tap)),
       epoll_(made(::epoll_create1(EPOLL_CLOEXEC), "an epoll")),
@@ -129,7 +139,8 @@ Fabric::Implementation::Implementation(const FabricOptions& options, std::vector
   }
 }
 
-void Fabric::Implementation::watch(int operation, int fd, std::uint32_t events, std::uint64_t what) {
+void Fabric::Implementation::watch(int operation, int fd, std::uint32_t events,
+                                   std::uint64_t what) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = what;
@@ -151,16 +162,20 @@ void Fabric::Implementation::set_timer() {
     when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
     when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
   }
-  check(::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0, "the timer refuses a time");
+  check(::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0,
+        "the timer refuses a time");
 }
 
 void Fabric::Implementation::run_once(Duration at_most) {
   std::array<epoll_event, 64> events{};
   const int limit_ms = static_cast<int>(std::ceil(std::clamp(at_most.seconds, 0.0, 86400.0) * 1e3));
-  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), limit_ms);
+  const int count =
+      ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), limit_ms);
   check(count >= 0 || errno == EINTR, "epoll does not wait");
   const std::lock_guard lock(mutex_);
-  for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) handle(event);
+  for (const epoll_event& event :
+       std::span(events).first(static_cast<std::size_t>(std::max(count, 0))))
+    handle(event);
   core_.advance(now(), [&](std::size_t port, const Parcel& parcel) { return give(port, parcel); });
   for (std::size_t i = 0; i < ports_.size(); ++i) write(i);
   for (std::size_t i = 0; i < ports_.size(); ++i) {
@@ -177,10 +192,12 @@ void Fabric::Implementation::handle(const epoll_event& event) {
     accept(port);
   } else if (source == Source::connection) {
     if ((event.events & EPOLLOUT) != 0) ports_[port].stalled = false;
-    // A hang-up comes even where we do not read, since too much is under way; then what was written before it is lost.
+    // A hang-up comes even where we do not read, since too much is under way; then what was written
+    // before it is lost.
     const bool reads = (ports_[port].watched & EPOLLIN) != 0;
     if (reads) read(port);
-    else if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) disconnect(port, Connection::State::ended);
+    else if ((event.events & (EPOLLHUP | EPOLLERR)) != 0)
+      disconnect(port, Connection::State::ended);
   } else {
     std::uint64_t times = 0;
     (void)!::read(source == Source::timer ? timer_.get() : wake_.get(), &times, sizeof times);
@@ -223,7 +240,8 @@ void Fabric::Implementation::accept(std::size_t port) {
 
 void Fabric::Implementation::read(std::size_t port) {
   if (!ports_[port].connection) return;
-  const auto state = ports_[port].connection->read([&](Frame frame) { take(port, std::move(frame)); });
+  const auto state =
+      ports_[port].connection->read([&](Frame frame) { take(port, std::move(frame)); });
   if (state != Connection::State::open) disconnect(port, state);
 }
 
@@ -233,7 +251,8 @@ void Fabric::Implementation::take(std::size_t port, Frame frame) {
   if (pcap_ && options_.capture == CapturePoint::sent) pcap_->write(frame, time);
   if (tap_) tap_(ports_[port].name, TapPoint::sent, frame);
   *ports_[port].buffered += size;
-  std::shared_ptr<const void> hold(nullptr, [size, buffered = ports_[port].buffered](const void*) { *buffered -= size; });
+  std::shared_ptr<const void> hold(
+      nullptr, [size, buffered = ports_[port].buffered](const void*) { *buffered -= size; });
   core_.receive(port, {std::make_shared<const Frame>(std::move(frame)), std::move(hold)}, time);
 }
 
@@ -249,7 +268,8 @@ bool Fabric::Implementation::give(std::size_t port, const Parcel& parcel) {
 void Fabric::Implementation::write(std::size_t port) {
   Port& to = ports_[port];
   if (!to.connection || !to.connection->wants_to_write()) return;
-  if (to.connection->write(now()) != Connection::State::open) disconnect(port, Connection::State::ended);
+  if (to.connection->write(now()) != Connection::State::open)
+    disconnect(port, Connection::State::ended);
 }
 
 void Fabric::Implementation::look_for_stall(std::size_t port) {
@@ -257,7 +277,8 @@ void Fabric::Implementation::look_for_stall(std::size_t port) {
   if (!to.connection || !to.connection->wants_to_write() || to.stalled) return;
   if (now() < to.connection->last_progress() + options_.stall_after) return;
   // The frame that was begun stays, or the stream would be out of step.
-  for (const Parcel& parcel : to.connection->take_unwritten()) core_.not_delivered(port, {parcel.frame->size()}, &Drops::stalled);
+  for (const Parcel& parcel : to.connection->take_unwritten())
+    core_.not_delivered(port, {parcel.frame->size()}, &Drops::stalled);
   to.stalled = true;
 }
 
@@ -265,10 +286,12 @@ void Fabric::Implementation::update_watch(std::size_t port) {
   Port& of = ports_[port];
   if (!of.connection) return;
   // Reading begins again at half of the limit, so that it does not flutter.
-  const std::uint64_t limit = (of.watched & EPOLLIN) != 0 ? options_.buffer.count : options_.buffer.count / 2;
+  const std::uint64_t limit =
+      (of.watched & EPOLLIN) != 0 ? options_.buffer.count : options_.buffer.count / 2;
   std::uint32_t wanted = *of.buffered <= limit ? std::uint32_t{EPOLLIN} : 0U;
   if (of.connection->wants_to_write() || of.stalled) wanted |= EPOLLOUT;
-  if (wanted != of.watched) watch(EPOLL_CTL_MOD, of.connection->fd(), wanted, tag(Source::connection, port));
+  if (wanted != of.watched)
+    watch(EPOLL_CTL_MOD, of.connection->fd(), wanted, tag(Source::connection, port));
   of.watched = wanted;
 }
 
@@ -318,7 +341,9 @@ void Fabric::run_until(const std::function<bool()>& stop) {
 void Fabric::run_once(Duration at_most) { implementation_->run_once(at_most); }
 int Fabric::event_fd() const { return implementation_->event_fd(); }
 void Fabric::arm() { implementation_->arm(); }
-void Fabric::set_faults(const std::vector<PortOptions>& ports, Seed seed) { implementation_->set_faults(ports, seed); }
+void Fabric::set_faults(const std::vector<PortOptions>& ports, Seed seed) {
+  implementation_->set_faults(ports, seed);
+}
 void Fabric::wake() const { implementation_->wake(); }
 FabricCounters Fabric::counters() const { return implementation_->counters(); }
 

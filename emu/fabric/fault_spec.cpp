@@ -20,7 +20,9 @@ using Place = std::string;
   throw InputError(fmt::format("{}: found {}, allowed {}", place, found, allowed));
 }
 
-std::string quoted(std::string_view text) { return text.empty() ? "nothing" : fmt::format("\"{}\"", printable(text)); }
+std::string quoted(std::string_view text) {
+  return text.empty() ? "nothing" : fmt::format("\"{}\"", printable(text));
+}
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -65,7 +67,9 @@ auto with_place(const Place& place, std::string_view text, Parse parse) {
   }
 }
 
-Duration parse_time(const Place& place, std::string_view text) { return with_place(place, text, parse_duration); }
+Duration parse_time(const Place& place, std::string_view text) {
+  return with_place(place, text, parse_duration);
+}
 
 struct Key {
   std::string_view name;
@@ -79,21 +83,34 @@ constexpr std::array<Key, 16> keys{{
        if (rate.bytes_per_second < 1) fail(at, quoted(text), "1B/s and more");
        link.rate = rate;
      }},
-    {"queue", [](const Place& at, std::string_view text, LinkOptions& link) { link.queue = with_place(at, text, parse_bytes); }},
-    {"delay", [](const Place& at, std::string_view text, LinkOptions& link) { link.delay = parse_time(at, text); }},
-    {"loss", [](const Place& at, std::string_view text, LinkOptions& link) { link.loss = parse_probability(at, text); }},
-    {"duplicate",
-     [](const Place& at, std::string_view text, LinkOptions& link) { link.duplicate = parse_probability(at, text); }},
-    {"reorder", [](const Place& at, std::string_view text, LinkOptions& link) { link.reorder = parse_probability(at, text); }},
-    {"reorder-by", [](const Place& at, std::string_view text, LinkOptions& link) { link.reorder_by = parse_time(at, text); }},
-    {"corrupt", [](const Place& at, std::string_view text, LinkOptions& link) { link.corrupt = parse_probability(at, text); }},
-    {"mark", [](const Place& at, std::string_view text, LinkOptions& link) { link.mark = parse_probability(at, text); }},
-    {"pause-at", [](const Place& at, std::string_view text, LinkOptions& link) { link.pause_at = parse_time(at, text); }},
-    {"pause-for", [](const Place& at, std::string_view text, LinkOptions& link) { link.pause_for = parse_time(at, text); }},
-    {"down-at", [](const Place& at, std::string_view text, LinkOptions& link) { link.down_at = parse_time(at, text); }},
-    {"down-after", [](const Place& at, std::string_view text, LinkOptions& link) { link.down_after = parse_count(at, text); }},
-    {"down-for", [](const Place& at, std::string_view text, LinkOptions& link) { link.down_for = parse_time(at, text); }},
-    {"down-frames", [](const Place& at, std::string_view text, LinkOptions& link) { link.down_frames = parse_count(at, text); }},
+    {"queue", [](const Place& at, std::string_view text,
+                 LinkOptions& link) { link.queue = with_place(at, text, parse_bytes); }},
+    {"delay", [](const Place& at, std::string_view text,
+                 LinkOptions& link) { link.delay = parse_time(at, text); }},
+    {"loss", [](const Place& at, std::string_view text,
+                LinkOptions& link) { link.loss = parse_probability(at, text); }},
+    {"duplicate", [](const Place& at, std::string_view text,
+                     LinkOptions& link) { link.duplicate = parse_probability(at, text); }},
+    {"reorder", [](const Place& at, std::string_view text,
+                   LinkOptions& link) { link.reorder = parse_probability(at, text); }},
+    {"reorder-by", [](const Place& at, std::string_view text,
+                      LinkOptions& link) { link.reorder_by = parse_time(at, text); }},
+    {"corrupt", [](const Place& at, std::string_view text,
+                   LinkOptions& link) { link.corrupt = parse_probability(at, text); }},
+    {"mark", [](const Place& at, std::string_view text,
+                LinkOptions& link) { link.mark = parse_probability(at, text); }},
+    {"pause-at", [](const Place& at, std::string_view text,
+                    LinkOptions& link) { link.pause_at = parse_time(at, text); }},
+    {"pause-for", [](const Place& at, std::string_view text,
+                     LinkOptions& link) { link.pause_for = parse_time(at, text); }},
+    {"down-at", [](const Place& at, std::string_view text,
+                   LinkOptions& link) { link.down_at = parse_time(at, text); }},
+    {"down-after", [](const Place& at, std::string_view text,
+                      LinkOptions& link) { link.down_after = parse_count(at, text); }},
+    {"down-for", [](const Place& at, std::string_view text,
+                    LinkOptions& link) { link.down_for = parse_time(at, text); }},
+    {"down-frames", [](const Place& at, std::string_view text,
+                       LinkOptions& link) { link.down_frames = parse_count(at, text); }},
     {"only",
      [](const Place& at, std::string_view text, LinkOptions& link) {
        if (text != "roce" && text != "all") fail(at, quoted(text), "roce, all");
@@ -106,7 +123,8 @@ void set(const Place& place, std::string_view assignment, LinkOptions& link) {
   const std::string_view name = trim(assignment.substr(0, equals));
   for (const Key& key : keys) {
     if (key.name != name) continue;
-    if (equals == std::string_view::npos) fail(place, fmt::format("\"{}\" without a value", name), fmt::format("{}=VALUE", name));
+    if (equals == std::string_view::npos)
+      fail(place, fmt::format("\"{}\" without a value", name), fmt::format("{}=VALUE", name));
     key.set(fmt::format("{}, {}", place, name), trim(assignment.substr(equals + 1)), link);
     return;
   }
@@ -134,7 +152,9 @@ bool matches(std::string_view pattern, std::string_view name) {
   const auto slash = pattern.find('/');
   const auto name_slash = name.find('/');
   if (slash == std::string_view::npos || name_slash == std::string_view::npos) return false;
-  const auto part = [](std::string_view wanted, std::string_view found) { return wanted == "*" || wanted == found; };
+  const auto part = [](std::string_view wanted, std::string_view found) {
+    return wanted == "*" || wanted == found;
+  };
   return part(pattern.substr(0, slash), name.substr(0, name_slash)) &&
          part(pattern.substr(slash + 1), name.substr(name_slash + 1));
 }
@@ -159,19 +179,23 @@ void apply_item(const Place& number, std::string_view item, std::vector<PortOpti
   for (const PortOptions& port : ports)
     if (names.size() < 16) names.push_back(port.name);
   fail(number, quoted(head),
-       fmt::format("{}{}; * for a host or a NIC; .tx or .rx behind for one direction", fmt::join(names, ", "),
-                   names.size() < ports.size() ? " and so on" : ""));
+       fmt::format("{}{}; * for a host or a NIC; .tx or .rx behind for one direction",
+                   fmt::join(names, ", "), names.size() < ports.size() ? " and so on" : ""));
 }
 
 /// What only holds of all options of a link together.
 void check_link(const PortOptions& port, std::string_view direction, const LinkOptions& link) {
   const Place place = fmt::format("faults: {}.{}", printable(port.name), direction);
-  if (link.queue && !link.rate && !link.pause_at) fail(place, "queue without rate", "queue together with rate or pause-at");
+  if (link.queue && !link.rate && !link.pause_at)
+    fail(place, "queue without rate", "queue together with rate or pause-at");
   if (link.pause_at.has_value() != (link.pause_for > Duration{}))
-    fail(place, link.pause_at ? "pause-at without pause-for" : "pause-for without pause-at", "both together");
+    fail(place, link.pause_at ? "pause-at without pause-for" : "pause-for without pause-at",
+         "both together");
   if (!link.down_at && !link.down_after && (link.down_for || link.down_frames))
-    fail(place, link.down_for ? "down-for" : "down-frames", "it together with down-at or down-after");
-  if (link.reorder > Probability{} && link.reorder_by == Duration{}) fail(place, "reorder-by=0", "more than 0 where reorder is");
+    fail(place, link.down_for ? "down-for" : "down-frames",
+         "it together with down-at or down-after");
+  if (link.reorder > Probability{} && link.reorder_by == Duration{})
+    fail(place, "reorder-by=0", "more than 0 where reorder is");
 }
 
 }  // namespace
@@ -179,7 +203,8 @@ void check_link(const PortOptions& port, std::string_view direction, const LinkO
 void apply_faults(std::string_view spec, std::vector<PortOptions>& ports) {
   std::vector<PortOptions> changed = ports;
   const auto items = split(spec, ';');
-  for (std::size_t i = 0; i < items.size(); ++i) apply_item(fmt::format("faults: at item {}", i + 1), items[i], changed);
+  for (std::size_t i = 0; i < items.size(); ++i)
+    apply_item(fmt::format("faults: at item {}", i + 1), items[i], changed);
   for (const PortOptions& port : changed) {
     check_link(port, "tx", port.tx);
     check_link(port, "rx", port.rx);

@@ -23,7 +23,8 @@ std::optional<IpPacket> find_ipv4(FrameView frame, std::size_t at) {
   if (frame.size() < at + ipv4_header_bytes || frame[at] >> 4U != 4) return std::nullopt;
   const std::size_t header_bytes = std::size_t{frame[at] & 0xfU} * 4;
   const std::size_t total = load16(frame, at + 2);
-  if (header_bytes < ipv4_header_bytes || total < header_bytes || frame.size() < at + total) return std::nullopt;
+  if (header_bytes < ipv4_header_bytes || total < header_bytes || frame.size() < at + total)
+    return std::nullopt;
   IpPacket packet;
   packet.version = 4;
   packet.header = at;
@@ -82,7 +83,8 @@ bool mark_congestion(Frame& frame) {
   const auto packet = find_ip(frame);
   if (!packet) return false;
   const std::size_t at = packet->header;
-  // ECN is the lowest two bits of the traffic class: byte 1 in IPv4; in IPv6 the class straddles bytes 0 and 1.
+  // ECN is the lowest two bits of the traffic class: byte 1 in IPv4; in IPv6 the class straddles
+  // bytes 0 and 1.
   const unsigned shift = packet->version == 4 ? 0 : 4;
   const unsigned ecn = (frame[at + 1] >> shift) & 3U;
   if (ecn == 0 || ecn == 3) return false;
@@ -90,7 +92,8 @@ bool mark_congestion(Frame& frame) {
   frame[at + 1] = static_cast<std::uint8_t>(frame[at + 1] | (3U << shift));
   if (packet->version != 4) return true;
   // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-  std::uint32_t sum = std::uint32_t{0xffffU & ~load16(frame, at + 10)} + (0xffffU & ~before) + load16(frame, at);
+  std::uint32_t sum =
+      std::uint32_t{0xffffU & ~load16(frame, at + 10)} + (0xffffU & ~before) + load16(frame, at);
   sum = (sum & 0xffffU) + (sum >> 16U);
   sum = (sum & 0xffffU) + (sum >> 16U);
   store16(frame, at + 10, static_cast<std::uint16_t>(~sum));
@@ -106,7 +109,8 @@ bool corrupt_payload(Frame& frame, std::uint64_t random) {
   }
   if (begin >= end) return false;
   const std::size_t chosen = begin + static_cast<std::size_t>((random >> 8U) % (end - begin));
-  frame[chosen] = static_cast<std::uint8_t>(frame[chosen] ^ (1U + static_cast<unsigned>((random & 0xffU) % 255)));
+  frame[chosen] = static_cast<std::uint8_t>(frame[chosen] ^
+                                            (1U + static_cast<unsigned>((random & 0xffU) % 255)));
   return true;
 }
 

@@ -28,7 +28,8 @@ MacAddress destination_of(FrameView frame);
 MacAddress source_of(FrameView frame);
 /// Group addresses, broadcast included.
 bool is_multicast(const MacAddress& address);
-/// 01:80:c2:00:00:00 to 0f: pause frames, spanning tree, LLDP. They are for the switch itself; IEEE 802.1D bridges pass none on.
+/// 01:80:c2:00:00:00 to 0f: pause frames, spanning tree, LLDP. They are for the switch itself; IEEE
+/// 802.1D bridges pass none on.
 bool is_link_local(const MacAddress& address);
 
 /// Where the IP packet of a frame lies. All offsets are within the frame.
@@ -42,16 +43,18 @@ struct IpPacket {
   IpAddress destination{};
 };
 
-/// The IPv4 or IPv6 packet behind up to two VLAN tags; nullopt where there is none, or where its lengths do not fit the frame.
-/// IPv6 extension headers are not followed.
+/// The IPv4 or IPv6 packet behind up to two VLAN tags; nullopt where there is none, or where its
+/// lengths do not fit the frame. IPv6 extension headers are not followed.
 std::optional<IpPacket> find_ip(FrameView frame);
 
-/// Sets congestion experienced (ECN, RFC 3168) in a packet whose sender can do ECN, and mends the IPv4 checksum.
-/// Returns false, and changes nothing, for all other frames and those that are marked already.
+/// Sets congestion experienced (ECN, RFC 3168) in a packet whose sender can do ECN, and mends the
+/// IPv4 checksum. Returns false, and changes nothing, for all other frames and those that are
+/// marked already.
 bool mark_congestion(Frame& frame);
 
-/// Flips bits of one byte of the payload: behind the UDP header where there is one, else behind the Ethernet header. So addresses
-/// and lengths stay. `random` chooses byte and bits. Returns false for frames without payload.
+/// Flips bits of one byte of the payload: behind the UDP header where there is one, else behind the
+/// Ethernet header. So addresses and lengths stay. `random` chooses byte and bits. Returns false
+/// for frames without payload.
 bool corrupt_payload(Frame& frame, std::uint64_t random);
 
 }  // namespace gdr::fabric

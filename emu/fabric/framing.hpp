@@ -10,16 +10,18 @@
 
 namespace gdr::fabric {
 
-/// QEMU's `-netdev stream` and `-netdev socket` put the length of a frame in front of it, four bytes in network order.
+/// QEMU's `-netdev stream` and `-netdev socket` put the length of a frame in front of it, four
+/// bytes in network order.
 inline constexpr std::size_t length_bytes = 4;
 std::array<std::uint8_t, length_bytes> length_prefix(FrameView frame);
 
-/// Cuts a stream of bytes into frames. A length above 64 KiB means that the stream is out of step, from which there is no way
-/// back.
+/// Cuts a stream of bytes into frames. A length above 64 KiB means that the stream is out of step,
+/// from which there is no way back.
 class FrameDecoder {
  public:
   void feed(std::span<const std::uint8_t> bytes);
-  /// The next whole frame (possibly empty: a length of 0 keeps the step); nullopt: more bytes are needed, or the stream is bad.
+  /// The next whole frame (possibly empty: a length of 0 keeps the step); nullopt: more bytes are
+  /// needed, or the stream is bad.
   std::optional<Frame> next();
   [[nodiscard]] bool bad() const { return bad_; }
   /// True when the stream must not end here.

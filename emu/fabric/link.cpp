@@ -13,7 +13,8 @@ Bytes size_of(const Frame& frame) { return {frame.size()}; }
 
 }  // namespace
 
-Link::Link(std::string_view name, const LinkOptions& options, Seed seed) : options_(options), random_(seed, name) {}
+Link::Link(std::string_view name, const LinkOptions& options, Seed seed)
+    : options_(options), random_(seed, name) {}
 
 bool Link::is_down(Duration now) {
   if (up_again_) return false;
@@ -40,7 +41,8 @@ bool Link::queue_is_full(Bytes frame, Duration now) {
 
 Duration Link::start_of(Duration now) const {
   const Duration start = std::max(now, busy_until_);
-  if (options_.pause_at && start >= *options_.pause_at) return std::max(start, *options_.pause_at + options_.pause_for);
+  if (options_.pause_at && start >= *options_.pause_at)
+    return std::max(start, *options_.pause_at + options_.pause_for);
   return start;
 }
 
@@ -51,7 +53,8 @@ Duration Link::send(Bytes frame, Duration now) {
     waiting_bytes_ = waiting_bytes_ + frame;
   }
   busy_until_ = start;
-  if (options_.rate) busy_until_ += (std::max(frame, shortest_frame) + wire_overhead) / *options_.rate;
+  if (options_.rate)
+    busy_until_ += (std::max(frame, shortest_frame) + wire_overhead) / *options_.rate;
   return busy_until_;
 }
 
@@ -61,7 +64,8 @@ FramePtr Link::change(const FramePtr& frame) {
   if (!corrupts && !marks) return frame;
   auto changed = std::make_shared<Frame>(*frame);
   if (marks && mark_congestion(*changed)) ++counters_.marked;
-  if (corrupts && corrupt_payload(*changed, random_.at(frame_, corrupt_where))) ++counters_.corrupted;
+  if (corrupts && corrupt_payload(*changed, random_.at(frame_, corrupt_where)))
+    ++counters_.corrupted;
   return changed;
 }
 
@@ -92,7 +96,8 @@ std::vector<Delivery> Link::pass(const FramePtr& frame, Duration now) {
     note_overtaking(due, now);
     if (late) held_back_.push_back(due);
     deliveries.push_back({counts ? change(frame) : frame, due});
-    // The copy takes its time on the wire, but passes where the queue is full, since the link itself made it.
+    // The copy takes its time on the wire, but passes where the queue is full, since the link
+    // itself made it.
     if (counts && random_.chance(frame_, duplicate, options_.duplicate)) {
       ++counters_.duplicated;
       deliveries.push_back({deliveries.front().frame, send(size_of(*frame), now) + extra});

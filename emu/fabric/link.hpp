@@ -13,25 +13,27 @@
 
 namespace gdr::fabric {
 
-/// A frame that leaves a link, and when. (A time, no delay: sums of delays round, and equal times must stay equal to keep the
-/// order.)
+/// A frame that leaves a link, and when. (A time, no delay: sums of delays round, and equal times
+/// must stay equal to keep the order.)
 struct Delivery {
   FramePtr frame;
   Duration due;
 };
 
-/// One direction of a port: which frames get through, how changed and how late. It knows no clock and no socket. The same seed,
-/// name and frames at the same times give the same deliveries; chances do not depend on the times.
+/// One direction of a port: which frames get through, how changed and how late. It knows no clock
+/// and no socket. The same seed, name and frames at the same times give the same deliveries;
+/// chances do not depend on the times.
 class Link {
  public:
-  /// Bytes on the wire beside those of a frame (IEEE 802.3): preamble 8, check sequence 4, gap 12. Shorter frames are padded.
+  /// Bytes on the wire beside those of a frame (IEEE 802.3): preamble 8, check sequence 4, gap 12.
+  /// Shorter frames are padded.
   static constexpr Bytes wire_overhead{24};
   static constexpr Bytes shortest_frame{60};
 
   Link(std::string_view name, const LinkOptions& options, Seed seed);
 
-  /// The frame arrives at `now`, which is not before the previous one's. Gives none, one or two deliveries. The counters say what
-  /// happened to it, except `passed`, which is the caller's.
+  /// The frame arrives at `now`, which is not before the previous one's. Gives none, one or two
+  /// deliveries. The counters say what happened to it, except `passed`, which is the caller's.
   std::vector<Delivery> pass(const FramePtr& frame, Duration now);
 
   [[nodiscard]] const DirectionCounters& counters() const { return counters_; }
@@ -55,7 +57,8 @@ class Link {
   std::optional<Duration> down_since_;
   bool up_again_ = false;
   Duration busy_until_;
-  std::deque<std::pair<Duration, Bytes>> waiting_;  // when they begin to leave, and their sizes; kept where the queue has a limit
+  std::deque<std::pair<Duration, Bytes>>
+      waiting_;  // when they begin to leave, and their sizes; kept where the queue has a limit
   Bytes waiting_bytes_;
   std::vector<Duration> held_back_;  // when the frames that were held back are due
 };

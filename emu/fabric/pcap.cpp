@@ -29,12 +29,16 @@ std::array<std::uint8_t, N * 4> words(const std::array<std::uint32_t, N>& values
 
 WallClock wall_clock_now() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count())};
+  return {static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count())};
 }
 
 PcapWriter::PcapWriter(const std::string& path, WallClock start)
-    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)), start_(start) {
-  if (!file_.is_open()) throw InputError(fmt::format("{}: cannot write it: {}", path, std::strerror(errno)));
+    : path_(path),
+      file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+      start_(start) {
+  if (!file_.is_open())
+    throw InputError(fmt::format("{}: cannot write it: {}", path, std::strerror(errno)));
   constexpr std::uint32_t magic_ns = 0xa1b23c4d;
   constexpr std::uint32_t ethernet = 1;
   std::uint32_t version = 0;
@@ -48,15 +52,15 @@ void PcapWriter::write(FrameView frame, Duration since_start) {
   if (!error_.empty()) return;
   const std::uint64_t time = start_.ns + static_cast<std::uint64_t>(std::llround(since_start.ns()));
   const auto length = static_cast<std::uint32_t>(frame.size());
-  append(words<4>({static_cast<std::uint32_t>(time / ns_per_second), static_cast<std::uint32_t>(time % ns_per_second), length,
-                   length}),
+  append(words<4>({static_cast<std::uint32_t>(time / ns_per_second),
+                   static_cast<std::uint32_t>(time % ns_per_second), length, length}),
          frame);
 }
 
 void PcapWriter::append(FrameView header, FrameView frame) {
   const std::size_t wanted = header.size() + frame.size();
-  std::array<iovec, 2> parts{
-      {{const_cast<std::uint8_t*>(header.data()), header.size()}, {const_cast<std::uint8_t*>(frame.data()), frame.size()}}};
+  std::array<iovec, 2> parts{{{const_cast<std::uint8_t*>(header.data()), header.size()},
+                              {const_cast<std::uint8_t*>(frame.data()), frame.size()}}};
   ssize_t written = 0;
   do {
     written = ::writev(file_.get(), parts.data(), static_cast<int>(parts.size()));
@@ -66,8 +70,10 @@ void PcapWriter::append(FrameView header, FrameView frame) {
     return;
   }
   // Regular files take less than was given only where there is no more room.
-  error_ = fmt::format("{}: cannot write it: {}", path_, std::strerror(written < 0 ? errno : ENOSPC));
-  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) error_ += "; its last frame is cut off";
+  error_ =
+      fmt::format("{}: cannot write it: {}", path_, std::strerror(written < 0 ? errno : ENOSPC));
+  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
+    error_ += "; its last frame is cut off";
 }
 
 }  // namespace gdr::fabric

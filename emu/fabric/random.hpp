@@ -17,23 +17,28 @@ struct Probability {
   auto operator<=>(const Probability&) const = default;
 };
 
-/// Random numbers by place instead of by order: number (frame, purpose) of a link is always the same for one seed and link name.
-/// So links do not disturb each other, and another loss rate leaves it to the same frames to be reordered.
+/// Random numbers by place instead of by order: number (frame, purpose) of a link is always the
+/// same for one seed and link name. So links do not disturb each other, and another loss rate
+/// leaves it to the same frames to be reordered.
 class RandomNumbers {
  public:
   RandomNumbers(Seed seed, std::string_view name) : key_(mix(seed.value)) {
     for (const char c : name) key_ = mix(key_ ^ static_cast<unsigned char>(c));
   }
 
-  [[nodiscard]] std::uint64_t at(std::uint64_t frame, std::uint64_t purpose) const { return mix(mix(key_ ^ frame) ^ purpose); }
+  [[nodiscard]] std::uint64_t at(std::uint64_t frame, std::uint64_t purpose) const {
+    return mix(mix(key_ ^ frame) ^ purpose);
+  }
 
   /// True for that share of the frames.
-  [[nodiscard]] bool chance(std::uint64_t frame, std::uint64_t purpose, Probability probability) const {
+  [[nodiscard]] bool chance(std::uint64_t frame, std::uint64_t purpose,
+                            Probability probability) const {
     return static_cast<double>(at(frame, purpose) >> 11U) * 0x1p-53 < probability.share;
   }
 
  private:
-  /// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+  /// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+  /// 2014).
   static constexpr std::uint64_t mix(std::uint64_t z) {
     z += 0x9e3779b97f4a7c15U;
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;

@@ -31,7 +31,8 @@ constexpr std::size_t invalidate = 4;
 constexpr std::size_t atomic = 28;
 constexpr std::size_t atomic_result = 8;
 
-/// Reliable connections, opcodes 0x00 to 0x17 (table 38 of the specification); the other services use the same low five bits.
+/// Reliable connections, opcodes 0x00 to 0x17 (table 38 of the specification); the other services
+/// use the same low five bits.
 constexpr std::array<Opcode, 24> connection_opcodes{{
     {true, false, false, 0},                    // send first
     {true, false, false, 0},                    // send middle
@@ -73,17 +74,20 @@ Opcode opcode_of(std::uint8_t opcode) {
     return {};
   }
   const bool known = service == service_rc || (service == service_uc && operation <= 0x0b);
-  return known && operation < connection_opcodes.size() ? connection_opcodes.at(operation) : Opcode{};
+  return known && operation < connection_opcodes.size() ? connection_opcodes.at(operation)
+                                                        : Opcode{};
 }
 
 }  // namespace
 
 std::optional<RocePacket> parse_roce(FrameView frame) {
   const auto ip = find_ip(frame);
-  if (!ip || ip->protocol != protocol_udp || ip->end < ip->transport + udp_header_bytes) return std::nullopt;
+  if (!ip || ip->protocol != protocol_udp || ip->end < ip->transport + udp_header_bytes)
+    return std::nullopt;
   if (load16(frame, ip->transport + 2) != roce_port) return std::nullopt;
   const std::size_t datagram = load16(frame, ip->transport + 4);
-  if (ip->transport + datagram > ip->end || datagram < udp_header_bytes + bth_bytes + icrc_bytes) return std::nullopt;
+  if (ip->transport + datagram > ip->end || datagram < udp_header_bytes + bth_bytes + icrc_bytes)
+    return std::nullopt;
   const std::size_t bth = ip->transport + udp_header_bytes;
   const Opcode opcode = opcode_of(frame[bth]);
   const std::size_t padding = (frame[bth + 1] >> 4U) & 3U;
@@ -126,13 +130,15 @@ void PsnWindow::forget(std::uint32_t first, std::uint32_t count) {
     std::fill(seen_.begin(), seen_.end(), 0);
     return;
   }
-  for (std::uint32_t psn = first; psn != first + count; ++psn) seen_[(psn % size) / 64] &= ~(std::uint64_t{1} << (psn % 64));
+  for (std::uint32_t psn = first; psn != first + count; ++psn)
+    seen_[(psn % size) / 64] &= ~(std::uint64_t{1} << (psn % 64));
 }
 
 void RoceCounter::count(FrameView frame) {
   const auto packet = parse_roce(frame);
   if (!packet) return;
-  const RoceFlowKey key{packet->source, packet->destination, packet->destination_qp, packet->source_qp, packet->response};
+  const RoceFlowKey key{packet->source, packet->destination, packet->destination_qp,
+                        packet->source_qp, packet->response};
   auto found = flows_.find(key);
   if (found == flows_.end()) {
     if (flows_.size() >= max_flows) {
@@ -143,7 +149,8 @@ void RoceCounter::count(FrameView frame) {
     found->second.flow.key = key;
   }
   RoceFlow& flow = found->second.flow;
-  // Acknowledgements repeat their PSN as a matter of course (a message's read data and its atomics are acknowledged alike).
+  // Acknowledgements repeat their PSN as a matter of course (a message's read data and its atomics
+  // are acknowledged alike).
   const bool acknowledge = packet->response && packet->payload.count == 0;
   if (acknowledge || found->second.window.first_time(packet->psn)) {
     ++flow.packets;
@@ -167,7 +174,8 @@ std::string to_string(const IpAddress& address) {
                   std::all_of(address.begin(), address.begin() + 10, [](auto b) { return b == 0; });
   if (v4) return fmt::format("{}.{}.{}.{}", address[12], address[13], address[14], address[15]);
   std::string text;
-  for (std::size_t at = 0; at < address.size(); at += 2) text += fmt::format("{}{:x}", at == 0 ? "" : ":", load16(address, at));
+  for (std::size_t at = 0; at < address.size(); at += 2)
+    text += fmt::format("{}{:x}", at == 0 ? "" : ":", load16(address, at));
   return text;
 }
 

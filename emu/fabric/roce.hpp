@@ -11,7 +11,8 @@
 
 namespace gdr::fabric {
 
-/// What a RoCEv2 packet (UDP port 4791) says of itself: InfiniBand Architecture Specification 1.4, chapter 9 and annex A17.
+/// What a RoCEv2 packet (UDP port 4791) says of itself: InfiniBand Architecture Specification 1.4,
+/// chapter 9 and annex A17.
 struct RocePacket {
   IpAddress source{};
   IpAddress destination{};
@@ -21,16 +22,19 @@ struct RocePacket {
   std::optional<std::uint32_t> source_qp;  ///< datagrams only
   std::optional<Bytes> dma_length;         ///< of RETH: the length of the whole message
   Bytes payload;                           ///< without headers, padding and ICRC
-  /// Read data, atomic results and acknowledgements: their PSN is one of the other side's, not of the sender's.
+  /// Read data, atomic results and acknowledgements: their PSN is one of the other side's, not of
+  /// the sender's.
   bool response = false;
 
   bool operator==(const RocePacket&) const = default;
 };
 
-/// nullopt: no RoCEv2, an opcode without known headers, or lengths that do not fit. The ICRC is not looked at.
+/// nullopt: no RoCEv2, an opcode without known headers, or lengths that do not fit. The ICRC is not
+/// looked at.
 std::optional<RocePacket> parse_roce(FrameView frame);
 
-/// Which packets share PSNs: one direction of one queue pair. Datagram queue pairs tell their senders apart by source_qp.
+/// Which packets share PSNs: one direction of one queue pair. Datagram queue pairs tell their
+/// senders apart by source_qp.
 struct RoceFlowKey {
   IpAddress source{};
   IpAddress destination{};
@@ -40,19 +44,22 @@ struct RoceFlowKey {
   auto operator<=>(const RoceFlowKey&) const = default;
 };
 
-/// What a flow carried. A packet that comes again with a PSN seen before is a repetition: its payload does not count twice.
+/// What a flow carried. A packet that comes again with a PSN seen before is a repetition: its
+/// payload does not count twice.
 struct RoceFlow {
   RoceFlowKey key;
   std::uint64_t packets = 0;
   Bytes payload;
-  Bytes announced;  ///< DMA lengths of RETHs: of writes what follows, of read requests what is asked for
+  Bytes announced;  ///< DMA lengths of RETHs: of writes what follows, of read requests what is
+                    ///< asked for
   std::uint64_t repeated_packets = 0;
   Bytes repeated_payload;
   bool operator==(const RoceFlow&) const = default;
 };
 
-/// Which of the last 65,536 PSNs of a flow were seen. A PSN further back than that can be no repetition (senders have far
-/// less under way): it is taken for a new connection under the same number.
+/// Which of the last 65,536 PSNs of a flow were seen. A PSN further back than that can be no
+/// repetition (senders have far less under way): it is taken for a new connection under the same
+/// number.
 class PsnWindow {
  public:
   static constexpr std::uint32_t size = 1U << 16U;

@@ -9,8 +9,12 @@ namespace gdr::fabric {
 
 SwitchCore::SwitchCore(const FabricOptions& options) {
   for (const PortOptions& port : options.ports)
-    ports_.push_back(
-        {port.name, Link(port.name + ".tx", port.tx, options.seed), Link(port.name + ".rx", port.rx, options.seed), {}, {}, false});
+    ports_.push_back({port.name,
+                      Link(port.name + ".tx", port.tx, options.seed),
+                      Link(port.name + ".rx", port.rx, options.seed),
+                      {},
+                      {},
+                      false});
   if (options.armed) armed_at_ = Duration{0};
 }
 
@@ -39,7 +43,9 @@ void SwitchCore::disconnect(std::size_t port) {
   std::erase_if(addresses_, [&](const auto& entry) { return entry.second == port; });
 }
 
-bool SwitchCore::later(const Event& a, const Event& b) { return a.due != b.due ? a.due > b.due : a.order > b.order; }
+bool SwitchCore::later(const Event& a, const Event& b) {
+  return a.due != b.due ? a.due > b.due : a.order > b.order;
+}
 
 void SwitchCore::through(std::size_t port, bool to_nic, const Parcel& parcel, Duration now) {
   Link& link = to_nic ? ports_.at(port).rx : ports_.at(port).tx;

@@ -18,9 +18,9 @@ struct Parcel {
   std::shared_ptr<const void> hold;
 };
 
-/// The switch without its sockets: links, address learning, flooding, and what is under way, ordered by time. It knows no clock.
-/// A frame goes through its port's tx link, then through the rx link of each port that it is for, and never back to its own port:
-/// one switch, so no loops.
+/// The switch without its sockets: links, address learning, flooding, and what is under way,
+/// ordered by time. It knows no clock. A frame goes through its port's tx link, then through the rx
+/// link of each port that it is for, and never back to its own port: one switch, so no loops.
 class SwitchCore {
  public:
   /// More addresses than this are not learned; frames for the others are flooded.
@@ -31,8 +31,9 @@ class SwitchCore {
   /// Faults hold, and their times count, from now on. Does nothing the second time.
   void arm(Duration now);
 
-  /// Other faults and another seed from now on, as if armed now: frames and times count anew. `ports` are those of the options, of which
-  /// the links are taken. Counters go on, and what is under way keeps its time.
+  /// Other faults and another seed from now on, as if armed now: frames and times count anew.
+  /// `ports` are those of the options, of which the links are taken. Counters go on, and what is
+  /// under way keeps its time.
   void set_faults(const std::vector<PortOptions>& ports, Seed seed, Duration now);
 
   void connect(std::size_t port);

@@ -15,7 +15,9 @@ constexpr std::uint8_t flag_syn = 0x02;
 
 std::optional<TcpSegment> parse_tcp(FrameView frame) {
   const auto packet = find_ip(frame);
-  if (!packet || packet->protocol != protocol_tcp || packet->end < packet->transport + least_header_bytes) return std::nullopt;
+  if (!packet || packet->protocol != protocol_tcp ||
+      packet->end < packet->transport + least_header_bytes)
+    return std::nullopt;
   const std::size_t at = packet->transport;
   const std::size_t header = std::size_t{frame[at + 12]} / 16 * 4;
   if (header < least_header_bytes || packet->end < at + header) return std::nullopt;
@@ -45,7 +47,8 @@ void TcpCounter::count(FrameView frame) {
   if (payload == 0 || opens) return;
   // How far this segment ends beyond what was seen, modulo 2^32.
   const auto beyond = static_cast<std::int32_t>(sequence + payload - state.next);
-  const std::uint32_t fresh = beyond <= 0 ? 0 : std::min(payload, static_cast<std::uint32_t>(beyond));
+  const std::uint32_t fresh =
+      beyond <= 0 ? 0 : std::min(payload, static_cast<std::uint32_t>(beyond));
   state.flow.payload = state.flow.payload + Bytes{fresh};
   state.flow.repeated_payload = state.flow.repeated_payload + Bytes{payload - fresh};
   if (beyond > 0) state.next = sequence + payload;

@@ -37,8 +37,8 @@ struct TcpFlow {
   bool operator==(const TcpFlow&) const = default;
 };
 
-/// Counts the TCP payload that passes one place. What comes behind a gap counts when it comes; what fills the gap later counts as
-/// repeated, since only the highest sequence number is remembered.
+/// Counts the TCP payload that passes one place. What comes behind a gap counts when it comes; what
+/// fills the gap later counts as repeated, since only the highest sequence number is remembered.
 class TcpCounter {
  public:
   /// More flows than this are counted in left_out alone.

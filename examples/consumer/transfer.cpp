@@ -11,14 +11,16 @@
 using namespace gdr;
 using namespace gdr::transport;
 
-/// Writes 1 MiB from one GPU's memory into another's. Both hosts are played here: two threads, NICs of the double, fake GPUs. On real
-/// hosts these are make_ibverbs() and make_cuda_memory(0), and the stream comes from listen() and connect().
+/// Writes 1 MiB from one GPU's memory into another's. Both hosts are played here: two threads, NICs
+/// of the double, fake GPUs. On real hosts these are make_ibverbs() and make_cuda_memory(0), and
+/// the stream comes from listen() and connect().
 struct Host {
   std::shared_ptr<memory::DeviceMemory> gpu;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Connection> connection;
 
-  Host(const std::shared_ptr<DoubleFabric>& fabric, const std::string& nic, std::unique_ptr<ByteStream> stream, bool initiator)
+  Host(const std::shared_ptr<DoubleFabric>& fabric, const std::string& nic,
+       std::unique_ptr<ByteStream> stream, bool initiator)
       : gpu(memory::make_memory("fake")) {
     TransportOptions options;
     options.nics = {{nic, {}, Distance::pix}};
@@ -41,7 +43,8 @@ void receiver(Host& host) {
   std::vector<char> bytes(size.count);
   fail_unless(host.gpu->copy_out(bytes.data(), inbox, size, {}));
   fail_unless(host.gpu->synchronize({}));
-  std::printf("%s of '%c' arrived, immediate %u\n", to_string(arrival.size).c_str(), bytes.back(), arrival.immediate);
+  std::printf("%s of '%c' arrived, immediate %u\n", to_string(arrival.size).c_str(), bytes.back(),
+              arrival.immediate);
 }
 
 int main() {

@@ -30,7 +30,9 @@ void take_count(std::string_view line, Counts& counts) {
   constexpr std::string_view folder = "/sys/class/misc/gdr-gpu";
   const auto colon = line.find("/counts:");
   const auto space = line.rfind(' ');
-  if (!line.starts_with(folder) || colon == std::string_view::npos || space == std::string_view::npos || space < colon) return;
+  if (!line.starts_with(folder) || colon == std::string_view::npos ||
+      space == std::string_view::npos || space < colon)
+    return;
   unsigned gpu = 0;
   std::uint64_t value = 0;
   std::from_chars(line.data() + folder.size(), line.data() + colon, gpu);
@@ -43,21 +45,31 @@ void take_count(std::string_view line, Counts& counts) {
 Bytes grown(const Counts& before, const Counts& after, unsigned gpu, std::string_view name) {
   const auto value = [&](const Counts& counts) {
     const auto device = counts.find(gpu);
-    if (device == counts.end()) throw InputError(fmt::format("no counts of gpu{} in the guest's output", gpu));
+    if (device == counts.end())
+      throw InputError(fmt::format("no counts of gpu{} in the guest's output", gpu));
     const auto count = device->second.find(name);
-    if (count == device->second.end()) throw InputError(fmt::format("no count {} of gpu{} in the guest's output", name, gpu));
+    if (count == device->second.end())
+      throw InputError(fmt::format("no count {} of gpu{} in the guest's output", name, gpu));
     return count->second;
   };
   return {value(after) - value(before)};
 }
 
 ModuleBytes module_bytes(const Counts& before, const Counts& after, unsigned gpu) {
-  const auto of = [&](unsigned device, std::string_view name) { return grown(before, after, device, name); };
-  ModuleBytes bytes{of(gpu, "cpu_read"),  of(gpu, "cpu_written"), of(gpu, "nic_read"), of(gpu, "nic_written"),
-                    of(gpu, "host_read"), of(gpu, "host_written"), {}};
+  const auto of = [&](unsigned device, std::string_view name) {
+    return grown(before, after, device, name);
+  };
+  ModuleBytes bytes{of(gpu, "cpu_read"),
+                    of(gpu, "cpu_written"),
+                    of(gpu, "nic_read"),
+                    of(gpu, "nic_written"),
+                    of(gpu, "host_read"),
+                    of(gpu, "host_written"),
+                    {}};
   for (const auto& [other, counts] : after)
     if (other != gpu)
-      for (const char* name : {"cpu_read", "cpu_written", "nic_read", "nic_written"}) bytes.other_gpus = bytes.other_gpus + of(other, name);
+      for (const char* name : {"cpu_read", "cpu_written", "nic_read", "nic_written"})
+        bytes.other_gpus = bytes.other_gpus + of(other, name);
   return bytes;
 }
 
@@ -66,11 +78,20 @@ ProcessBytes process_bytes(const json::Value& document) {
   const auto of = [&](std::string_view name) {
     const json::Value* member = moved == nullptr ? nullptr : moved->find(name);
     const auto* value = member == nullptr ? nullptr : member->as<std::int64_t>();
-    if (value == nullptr) throw InputError(fmt::format("no \"moved_bytes\" with \"{}\" in what gdr transfer printed", name));
+    if (value == nullptr)
+      throw InputError(
+          fmt::format("no \"moved_bytes\" with \"{}\" in what gdr transfer printed", name));
     return Bytes{static_cast<std::uint64_t>(*value)};
   };
-  return {of("copy_engine_out"), of("copy_engine_in"), of("copy_engine_within"), of("cpu"),      of("rdma"),
-          of("bounce_out"),      of("bounce_in"),      of("socket_out"),         of("socket_in")};
+  return {of("copy_engine_out"),
+          of("copy_engine_in"),
+          of("copy_engine_within"),
+          of("cpu"),
+          of("rdma"),
+          of("bounce_out"),
+          of("bounce_in"),
+          of("socket_out"),
+          of("socket_in")};
 }
 
 }  // namespace
@@ -79,15 +100,20 @@ std::string guest_command(const GuestRun& run) {
   const std::string counts = "grep . /sys/class/misc/gdr-gpu*/counts /dev/null";
   // A last line that the program did not end must not swallow ours.
   if (!run.program.empty())
-    return fmt::format("echo {}; {}; echo {}; ({}\n) || exit; echo; echo {}; {}", before_line, counts, program_line, run.program, after_line,
-                       counts);
-  std::string transfer = fmt::format("{} transfer --memory bar:{} --device rxe{} --path {} --format json --timeout 19 --limit 10min", run.tool,
-                                     run.gpu, run.nic, run.path);
+    return fmt::format("echo {}; {}; echo {}; ({}\n) || exit; echo; echo {}; {}", before_line,
+                       counts, program_line, run.program, after_line, counts);
+  std::string transfer = fmt::format(
+      "{} transfer --memory bar:{} --device rxe{} --path {} --format json --timeout 19 --limit "
+      "10min",
+      run.tool, run.gpu, run.nic, run.path);
   if (!run.server.empty())
-    transfer += fmt::format(" --operation {} --size {}B --iterations 1 --depth 1 --connect-limit 10min", run.operation, run.size.count);
+    transfer +=
+        fmt::format(" --operation {} --size {}B --iterations 1 --depth 1 --connect-limit 10min",
+                    run.operation, run.size.count);
   if (!run.more.empty()) transfer += " " + run.more;
   if (!run.server.empty()) transfer += " " + run.server;
-  return fmt::format("echo {}; {}; echo {}; {} || exit; echo {}; {}", before_line, counts, transfer_line, transfer, after_line, counts);
+  return fmt::format("echo {}; {}; echo {}; {} || exit; echo {}; {}", before_line, counts,
+                     transfer_line, transfer, after_line, counts);
 }
 
 bool is_report_line(std::string_view line) {

@@ -12,18 +12,19 @@ namespace gdr::agreement {
 
 /// What a guest runs, and what it prints.
 struct GuestRun {
-  std::string tool;          ///< path of `gdr`
-  unsigned gpu = 0;          ///< N of /dev/gdr-gpuN
-  unsigned nic = 0;          ///< N of rxeN
-  std::string path;          ///< gdr, staged or tcp
-  std::string operation;     ///< write, read or send
+  std::string tool;       ///< path of `gdr`
+  unsigned gpu = 0;       ///< N of /dev/gdr-gpuN
+  unsigned nic = 0;       ///< N of rxeN
+  std::string path;       ///< gdr, staged or tcp
+  std::string operation;  ///< write, read or send
   Bytes size;
-  std::string more;          ///< further options of `gdr transfer`, a shell line
-  std::string server;        ///< its address; empty: this is the server
-  std::string program;       ///< instead of `gdr transfer`: a shell command of somebody's own
+  std::string more;     ///< further options of `gdr transfer`, a shell line
+  std::string server;   ///< its address; empty: this is the server
+  std::string program;  ///< instead of `gdr transfer`: a shell command of somebody's own
 };
 
-/// A shell command: the module's counts, one transfer, the counts again. Fails as the transfer does.
+/// A shell command: the module's counts, one transfer, the counts again. Fails as the transfer
+/// does.
 std::string guest_command(const GuestRun& run);
 
 /// Whether a line of its output is the command's own, and not the program's.

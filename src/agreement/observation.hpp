@@ -7,7 +7,8 @@
 
 namespace gdr::agreement {
 
-/// Payload that crossed one end of a port of the fabric in one direction, by what it was for. Each byte once; what came again apart.
+/// Payload that crossed one end of a port of the fabric in one direction, by what it was for. Each
+/// byte once; what came again apart.
 struct WireBytes {
   Bytes written;  ///< of RDMA writes
   Bytes sent;     ///< of RDMA sends: the transport's control
@@ -15,7 +16,8 @@ struct WireBytes {
   Bytes written_again;
   Bytes sent_again;
   Bytes read_again;
-  Bytes stream;          ///< TCP: of frames that carry data, and of connections that are not the transport's
+  Bytes
+      stream;  ///< TCP: of frames that carry data, and of connections that are not the transport's
   Bytes stream_control;  ///< TCP: greetings, headers, frames that control
   [[nodiscard]] Bytes data() const { return written + read + stream; }
   bool operator==(const WireBytes&) const = default;
@@ -46,7 +48,7 @@ struct ModuleBytes {
   Bytes copied_in;
   Bytes nic_read;  ///< by NICs, out of the GPU's memory, repeated ones included
   Bytes nic_written;
-  Bytes host_read;     ///< by NICs, out of memory that is no GPU's, repeated ones and sends included
+  Bytes host_read;  ///< by NICs, out of memory that is no GPU's, repeated ones and sends included
   Bytes host_written;  ///< the same, into it
   Bytes other_gpus;    ///< all that was copied, read and written at the host's other GPUs
   bool operator==(const ModuleBytes&) const = default;
@@ -54,7 +56,8 @@ struct ModuleBytes {
 
 /// One host during one transfer.
 struct SideObservation {
-  std::optional<ProcessBytes> process{ProcessBytes{}};  ///< nothing: a program of somebody's own, which says nothing of itself
+  std::optional<ProcessBytes> process{
+      ProcessBytes{}};  ///< nothing: a program of somebody's own, which says nothing of itself
   ModuleBytes module;
   WireBytes sent;        ///< by the transfer's NIC
   WireBytes delivered;   ///< to it

@@ -25,7 +25,8 @@ std::size_t StreamReader::wanted() const {
 
 /// The client's first bytes are the plan of the run, the server's its greeting.
 void StreamReader::begin() {
-  if (const auto body = transport::plan_body(std::span<const std::byte, transport::plan_header>(header_.data(), transport::plan_header))) {
+  if (const auto body = transport::plan_body(std::span<const std::byte, transport::plan_header>(
+          header_.data(), transport::plan_header))) {
     control_.count += header_.size();
     header_.clear();
     payload_ = *body;
@@ -46,13 +47,15 @@ void StreamReader::header_complete() {
   bool understood = false;
   if (expect_ == Expect::hello) {
     const auto body =
-        transport::parse_hello_header(std::span<const std::byte, transport::hello_header>(header_.data(), transport::hello_header));
+        transport::parse_hello_header(std::span<const std::byte, transport::hello_header>(
+            header_.data(), transport::hello_header));
     understood = body.ok();
     if (understood) payload_ = body.value();
     payload_is_data_ = false;
   } else {
-    const auto frame =
-        transport::parse_frame(std::span<const std::byte, transport::frame_header>(header_.data(), transport::frame_header), largest_payload);
+    const auto frame = transport::parse_frame(std::span<const std::byte, transport::frame_header>(
+                                                  header_.data(), transport::frame_header),
+                                              largest_payload);
     understood = frame.ok();
     if (understood) payload_ = frame.value().payload;
     payload_is_data_ = understood && transport::carries_data(frame.value().type);

@@ -10,8 +10,9 @@
 
 namespace gdr::agreement {
 
-/// Reads one direction of a stream of the transport's (src/transport/frame.hpp) as it passes and tells its data from its control: greetings,
-/// headers, and frames that carry no data. A stream that does not read as such is data from there on, so that nothing hides in it.
+/// Reads one direction of a stream of the transport's (src/transport/frame.hpp) as it passes and
+/// tells its data from its control: greetings, headers, and frames that carry no data. A stream
+/// that does not read as such is data from there on, so that nothing hides in it.
 class StreamReader {
  public:
   void take(std::span<const std::byte> bytes);
@@ -46,7 +47,7 @@ class StreamFollower {
   void pass_on(std::span<const std::byte> bytes);
 
   bool begun_ = false;
-  std::uint32_t next_ = 0;     // sequence number of the byte that is to come
+  std::uint32_t next_ = 0;      // sequence number of the byte that is to come
   std::uint64_t position_ = 0;  // of that byte in the stream
   std::map<std::uint64_t, std::vector<std::byte>> waiting_;  // behind a gap, by position
   StreamReader reader_;

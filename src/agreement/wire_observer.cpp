@@ -38,7 +38,8 @@ void WireObserver::take(const std::string& port, bool delivered, fabric::FrameVi
     const bool write = operation >= first_write && operation <= last_write;
     (packet->response ? direction.reads : write ? direction.writes : direction.sends).count(frame);
   } else if (const auto segment = fabric::parse_tcp(frame)) {
-    direction.streams[segment->key].take(segment->sequence, segment->begins, std::as_bytes(segment->payload));
+    direction.streams[segment->key].take(segment->sequence, segment->begins,
+                                         std::as_bytes(segment->payload));
   }
 }
 

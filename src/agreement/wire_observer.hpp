@@ -12,8 +12,9 @@
 
 namespace gdr::agreement {
 
-/// Adds up, by port and direction, what frames of the fabric carry: RoCE payload by opcode, TCP payload by the transport's frames. What
-/// comes again counts once. One thread may ask while another one gives frames.
+/// Adds up, by port and direction, what frames of the fabric carry: RoCE payload by opcode, TCP
+/// payload by the transport's frames. What comes again counts once. One thread may ask while
+/// another one gives frames.
 class WireObserver {
  public:
   struct Port {

@@ -22,9 +22,12 @@ struct SkippedPath {
   std::string reason;
 };
 
-/// Tables of at most 80 columns, a line a stage, and a last line that says whether all is equal, or what is not.
-std::string compared_to_text(const Graph& graph, const std::vector<ComparedPath>& paths, const std::vector<SkippedPath>& skipped);
+/// Tables of at most 80 columns, a line a stage, and a last line that says whether all is equal, or
+/// what is not.
+std::string compared_to_text(const Graph& graph, const std::vector<ComparedPath>& paths,
+                             const std::vector<SkippedPath>& skipped);
 /// docs/emulation.md says what is in it.
-json::Value compared_to_json(const Graph& graph, const std::vector<ComparedPath>& paths, const std::vector<SkippedPath>& skipped);
+json::Value compared_to_json(const Graph& graph, const std::vector<ComparedPath>& paths,
+                             const std::vector<SkippedPath>& skipped);
 
 }  // namespace gdr::cli

@@ -27,7 +27,8 @@ int run(const Options& options, const ModelLibrary& models) {
   const std::vector<Setting> settings = parse_settings(options.settings);
   const Topology topology = load_input(options.topology, settings, &models);
   const Verdict verdict = judge(Graph(topology), models);
-  write_file("-", options.format == "json" ? json::dump(to_json(verdict, topology.name)) : check_text(topology, verdict));
+  write_file("-", options.format == "json" ? json::dump(to_json(verdict, topology.name))
+                                           : check_text(topology, verdict));
   return std::any_of(verdict.findings.begin(), verdict.findings.end(),
                      [](const Finding& finding) { return finding.severity == Severity::error; })
              ? 1
@@ -37,14 +38,20 @@ int run(const Options& options, const ModelLibrary& models) {
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("check", "Say which pairs of a topology can do GPUDirect, which cannot, why, and what to do");
+  CLI::App* command = app.add_subcommand(
+      "check", "Say which pairs of a topology can do GPUDirect, which cannot, why, and what to do");
   auto options = std::make_shared<Options>();
-  command->add_option("topology", options->topology, "topology file, or a listing that gdr import reads; - is standard input")->required();
   command
-      ->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
+      ->add_option("topology", options->topology,
+                   "topology file, or a listing that gdr import reads; - is standard input")
+      ->required();
+  command
+      ->add_option("--set", options->settings,
+                   "KEY=VALUE: edit the topology first, as in iommu=translate or h0/gpu0.acs=RR+CR")
       ->allow_extra_args(false);
-  command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--format", options->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->footer(
       "Example:\n"
       "  gdr check topologies/servers/dgx-a100.json --set acs=on\n"

@@ -16,8 +16,8 @@ struct Context {
   int exit_code = 0;
 };
 
-// Each adds one subcommand with its options, help text and an example; running it is its callback. Bad input is thrown as
-// InputError, which main prints as one line on stderr with exit code 2.
+// Each adds one subcommand with its options, help text and an example; running it is its callback.
+// Bad input is thrown as InputError, which main prints as one line on stderr with exit code 2.
 void add_show(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_predict(CLI::App& app, Context& context);

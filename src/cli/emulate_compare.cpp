@@ -30,22 +30,31 @@ std::string default_end(const Topology& topology, std::size_t host, std::string_
   const Host& of = topology.hosts.at(host);
   const Device* found = nullptr;
   for (const Device& device : of.devices)
-    if (device.kind == DeviceKind::gpu && (found == nullptr || device.name == like)) found = &device;
-  if (found == nullptr) throw InputError(fmt::format("--compare: host {} has no GPU; name two with --from and --to", of.name));
+    if (device.kind == DeviceKind::gpu && (found == nullptr || device.name == like))
+      found = &device;
+  if (found == nullptr)
+    throw InputError(
+        fmt::format("--compare: host {} has no GPU; name two with --from and --to", of.name));
   return of.name + "/" + found->name;
 }
 
 TransferOptions transfer_options(const EmulateOptions& options, const Topology& topology) {
   if (topology.hosts.size() < 2)
-    throw InputError(fmt::format("--compare: {} has one host; a transfer between GPUs of two hosts is compared", topology.name));
+    throw InputError(
+        fmt::format("--compare: {} has one host; a transfer between GPUs of two hosts is compared",
+                    topology.name));
   // They go through the guest's shell.
-  if (const auto odd = options.transfer.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/% "); odd != std::string::npos)
-    throw InputError(fmt::format("--transfer: \"{}\" is no part of an option of gdr transfer", options.transfer[odd]));
+  if (const auto odd = options.transfer.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/% ");
+      odd != std::string::npos)
+    throw InputError(fmt::format("--transfer: \"{}\" is no part of an option of gdr transfer",
+                                 options.transfer[odd]));
   TransferOptions transfer;
   transfer.from = options.from.empty() ? default_end(topology, 0, "") : options.from;
   const DeviceId from = find_end(topology, transfer.from).device;
   const std::size_t other = from.host == 1 ? 0 : 1;
-  transfer.to = options.to.empty() ? default_end(topology, other, get(topology, from).name) : options.to;
+  transfer.to =
+      options.to.empty() ? default_end(topology, other, get(topology, from).name) : options.to;
   transfer.path = options.paths.empty() ? "all" : fmt::format("{}", fmt::join(options.paths, ","));
   transfer.operation = options.operation;
   transfer.sizes = options.size;
@@ -56,32 +65,44 @@ TransferOptions transfer_options(const EmulateOptions& options, const Topology& 
 /// N of gpuN or nicN, as guests name it.
 unsigned number_of(const Topology& topology, DeviceId id) {
   const auto devices = emu::numbered_devices(topology.hosts.at(id.host), get(topology, id).kind);
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const emu::Numbered& n) { return n.device == id.device; });
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const emu::Numbered& n) { return n.device == id.device; });
   return static_cast<unsigned>(found->number);
 }
 
 /// Programs of the user's instead of `gdr transfer`.
-bool own_programs(const EmulateOptions& options) { return !options.commands.command.empty() || !options.commands.on.empty(); }
+bool own_programs(const EmulateOptions& options) {
+  return !options.commands.command.empty() || !options.commands.on.empty();
+}
 
 void check_programs(const EmulateOptions& options) {
   if (!own_programs(options)) return;
-  if (options.paths.size() != 1 || (options.paths.front() != "gdr" && options.paths.front() != "staged"))
+  if (options.paths.size() != 1 ||
+      (options.paths.front() != "gdr" && options.paths.front() != "staged"))
     throw InputError(
-        "--compare with programs of your own takes one --path, gdr or staged: the one that they are to take; with tcp their data cannot be "
+        "--compare with programs of your own takes one --path, gdr or staged: the one that they "
+        "are to take; with tcp their data cannot be "
         "told from what they say to each other");
-  if (!options.transfer.empty()) throw InputError("--transfer has options of gdr transfer, which does not run beside programs of your own");
+  if (!options.transfer.empty())
+    throw InputError(
+        "--transfer has options of gdr transfer, which does not run beside programs of your own");
 }
 
 void check_plan(const Topology& topology, const TransferPlan& plan) {
-  const bool gpus = get(topology, plan.transfer.from).kind == DeviceKind::gpu && get(topology, plan.transfer.to).kind == DeviceKind::gpu;
-  if (!plan.from_nic || !plan.to_nic || !gpus) throw InputError("--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU");
+  const bool gpus = get(topology, plan.transfer.from).kind == DeviceKind::gpu &&
+                    get(topology, plan.transfer.to).kind == DeviceKind::gpu;
+  if (!plan.from_nic || !plan.to_nic || !gpus)
+    throw InputError("--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU");
   if (number_of(topology, *plan.from_nic) != number_of(topology, *plan.to_nic))
-    throw InputError(fmt::format("{} and {}: emulated NICs reach those of their own number alone; choose two with --via, as in {}",
-                                 label(topology, *plan.from_nic), label(topology, *plan.to_nic), "--via h0/nic0,h1/nic0"));
+    throw InputError(fmt::format(
+        "{} and {}: emulated NICs reach those of their own number alone; choose two with --via, as "
+        "in {}",
+        label(topology, *plan.from_nic), label(topology, *plan.to_nic), "--via h0/nic0,h1/nic0"));
 }
 
 /// As explain: a path that was asked for by name must be possible, of all those that are are taken.
-std::vector<ComparedPath> plans_of(const Graph& graph, const ModelLibrary& models, const EmulateOptions& options,
+std::vector<ComparedPath> plans_of(const Graph& graph, const ModelLibrary& models,
+                                   const EmulateOptions& options,
                                    std::vector<SkippedPath>& skipped) {
   const Topology& topology = graph.topology();
   const TransferOptions transfer_of = transfer_options(options, topology);
@@ -89,7 +110,8 @@ std::vector<ComparedPath> plans_of(const Graph& graph, const ModelLibrary& model
   const auto transfers = transfers_of(graph, transfer_of);
   std::vector<ComparedPath> paths;
   for (const Transfer& asked : transfers) {
-    if (asked.size != transfers.front().size) throw InputError(fmt::format("--size {}: --compare takes one size", options.size));
+    if (asked.size != transfers.front().size)
+      throw InputError(fmt::format("--size {}: --compare takes one size", options.size));
     try {
       const Transfer transfer = with_best_nics(topology, verdict, asked);
       const PathVerdict answer = verdict_of(graph, models, verdict, transfer);
@@ -101,7 +123,8 @@ std::vector<ComparedPath> plans_of(const Graph& graph, const ModelLibrary& model
       skipped.push_back({std::string(to_string(asked.path)), error.what()});
     }
   }
-  if (paths.empty()) throw InputError("--compare: no path leads from one to the other: " + skipped.front().reason);
+  if (paths.empty())
+    throw InputError("--compare: no path leads from one to the other: " + skipped.front().reason);
   return paths;
 }
 
@@ -114,20 +137,28 @@ struct Counted {
 /// Transfers in guests that are up, one after another.
 class Comparison {
  public:
-  Comparison(const EmulateOptions& options, const EmulationInput& input, const Graph& graph, emu::Signals& signals)
-      : options_(options), input_(input), graph_(graph), signals_(signals), deadline_(parse_duration(options.timeout)) {}
+  Comparison(const EmulateOptions& options, const EmulationInput& input, const Graph& graph,
+             emu::Signals& signals)
+      : options_(options),
+        input_(input),
+        graph_(graph),
+        signals_(signals),
+        deadline_(parse_duration(options.timeout)) {}
 
-  /// The exit code where guests failed or the time is up; nothing: every path was run, or says why not. `again`: guests may be tried again.
+  /// The exit code where guests failed or the time is up; nothing: every path was run, or says why
+  /// not. `again`: guests may be tried again.
   std::optional<int> run(std::vector<ComparedPath>& paths, bool& again);
 
  private:
-  std::optional<int> ended(const emu::Session& session, const std::vector<std::string>& late, const char* what) const;
+  std::optional<int> ended(const emu::Session& session, const std::vector<std::string>& late,
+                           const char* what) const;
   std::optional<int> run_path(emu::Session& session, ComparedPath& path);
   [[nodiscard]] std::vector<std::optional<std::string>> commands(const TransferPlan& plan) const;
   [[nodiscard]] std::vector<std::optional<std::string>> programs(const TransferPlan& plan) const;
   void take_line(const std::string& host, emu::Stream stream, std::string_view line);
   void observe(ComparedPath& path, const Counted& before, const Counted& after);
-  [[nodiscard]] agreement::SideObservation side(const TransferPlan& plan, DeviceId gpu, DeviceId nic, const Counted& before,
+  [[nodiscard]] agreement::SideObservation side(const TransferPlan& plan, DeviceId gpu,
+                                                DeviceId nic, const Counted& before,
                                                 const Counted& after);
   Counted settled(emu::Session& session);
 
@@ -140,7 +171,8 @@ class Comparison {
   std::map<std::string, std::vector<std::string>> lines_;  // of standard output, by host
 };
 
-std::optional<int> Comparison::ended(const emu::Session& session, const std::vector<std::string>& late, const char* what) const {
+std::optional<int> Comparison::ended(const emu::Session& session,
+                                     const std::vector<std::string>& late, const char* what) const {
   if (!session.failure().empty()) {
     say(session.failure());
     return emu::exit_emulation_failed;
@@ -156,8 +188,8 @@ std::optional<int> Comparison::run(std::vector<ComparedPath>& paths, bool& again
   plan.tap = [this](const std::string& port, fabric::TapPoint point, fabric::FrameView frame) {
     wire_.take(port, point == fabric::TapPoint::delivered, frame);
   };
-  emu::Session session(
-      plan, [this](const std::string& host, emu::Stream stream, std::string_view line) { take_line(host, stream, line); });
+  emu::Session session(plan, [this](const std::string& host, emu::Stream stream,
+                                    std::string_view line) { take_line(host, stream, line); });
   turn_until(session, signals_, deadline_, [&] { return session.ready(); });
   again = session.failed_early();
   if (const auto code = ended(session, session.not_ready(), "not up")) return code;
@@ -171,8 +203,10 @@ std::optional<int> Comparison::run(std::vector<ComparedPath>& paths, bool& again
 /// Standard output is the comparison's.
 void Comparison::take_line(const std::string& host, emu::Stream stream, std::string_view line) {
   if (stream == emu::Stream::output) lines_[host].emplace_back(line);
-  const bool programs_own = own_programs(options_) && !line.empty() && !agreement::is_report_line(line);
-  if (stream != emu::Stream::output || programs_own) emu::print_line(host, emu::Stream::errors, line);
+  const bool programs_own =
+      own_programs(options_) && !line.empty() && !agreement::is_report_line(line);
+  if (stream != emu::Stream::output || programs_own)
+    emu::print_line(host, emu::Stream::errors, line);
 }
 
 /// Those of the two hosts are put between two looks at the module's counts.
@@ -188,7 +222,8 @@ std::vector<std::optional<std::string>> Comparison::programs(const TransferPlan&
   return result;
 }
 
-/// Write and send start at the host that the bytes leave, a read at the one that they reach; the other one serves.
+/// Write and send start at the host that the bytes leave, a read at the one that they reach; the
+/// other one serves.
 std::vector<std::optional<std::string>> Comparison::commands(const TransferPlan& plan) const {
   const Topology& topology = graph_.topology();
   const bool fetches = plan.transfer.operation == Operation::read;
@@ -210,7 +245,8 @@ std::vector<std::optional<std::string>> Comparison::commands(const TransferPlan&
   return result;
 }
 
-/// What a guest sent before it said that its command has ended may still be on its way to the switch.
+/// What a guest sent before it said that its command has ended may still be on its way to the
+/// switch.
 Counted Comparison::settled(emu::Session& session) {
   Counted counted{wire_.ports(), session.counters()};
   for (;;) {
@@ -225,36 +261,45 @@ std::optional<int> Comparison::run_path(emu::Session& session, ComparedPath& pat
   lines_.clear();
   const Counted before = settled(session);
   session.run(own_programs(options_) ? programs(path.plan) : commands(path.plan), input_.folder());
-  turn_until(session, signals_, deadline_, [&] { return session.running().empty() || session.exit_code() != 0; });
+  turn_until(session, signals_, deadline_,
+             [&] { return session.running().empty() || session.exit_code() != 0; });
   if (session.exit_code() != 0) {
     // The other side notices, as a rule; a server that nobody called waits.
-    turn_until(session, signals_, emu::Deadline(Duration{10}), [&] { return session.running().empty(); });
+    turn_until(session, signals_, emu::Deadline(Duration{10}),
+               [&] { return session.running().empty(); });
     session.stop();
     turn_until(session, signals_, deadline_, [&] { return session.running().empty(); });
   }
   if (const auto code = ended(session, session.running(), "not finished")) return code;
   session.take_rest();
-  if (session.exit_code() != 0) path.failure = fmt::format("{} failed (exit code {})", own_programs(options_) ? "a program" : "the transfer", session.exit_code());
+  if (session.exit_code() != 0)
+    path.failure =
+        fmt::format("{} failed (exit code {})",
+                    own_programs(options_) ? "a program" : "the transfer", session.exit_code());
   else observe(path, before, settled(session));
   return std::nullopt;
 }
 
-agreement::SideObservation Comparison::side(const TransferPlan& plan, DeviceId gpu, DeviceId nic, const Counted& before,
-                                            const Counted& after) {
+agreement::SideObservation Comparison::side(const TransferPlan& plan, DeviceId gpu, DeviceId nic,
+                                            const Counted& before, const Counted& after) {
   const Topology& topology = graph_.topology();
   const std::string& host = topology.hosts.at(gpu.host).name;
   const std::string port = label(topology, nic);
-  const agreement::GuestReport report = agreement::read_report(lines_[host], number_of(topology, gpu));
-  if (report.process && report.path != to_string(plan.transfer.path)) throw InputError(fmt::format("{} took the path {}", host, report.path));
+  const agreement::GuestReport report =
+      agreement::read_report(lines_[host], number_of(topology, gpu));
+  if (report.process && report.path != to_string(plan.transfer.path))
+    throw InputError(fmt::format("{} took the path {}", host, report.path));
   agreement::SideObservation seen;
   seen.process = report.process;
   seen.module = report.module;
   for (const auto& [name, now] : after.ports) {
     const auto known = before.ports.find(name);
-    const WireObserver::Port then = known == before.ports.end() ? WireObserver::Port{} : known->second;
+    const WireObserver::Port then =
+        known == before.ports.end() ? WireObserver::Port{} : known->second;
     if (name == port) seen.sent = now.sent - then.sent;
     if (name == port) seen.delivered = now.delivered - then.delivered;
-    else if (name.starts_with(host + "/")) seen.other_nics = seen.other_nics + (now.sent - then.sent);
+    else if (name.starts_with(host + "/"))
+      seen.other_nics = seen.other_nics + (now.sent - then.sent);
   }
   const auto flows = [&](const fabric::FabricCounters& counters) {
     std::pair<Bytes, Bytes> sums;
@@ -270,7 +315,8 @@ agreement::SideObservation Comparison::side(const TransferPlan& plan, DeviceId g
   seen.announced = {announced.count - announced_before.count};
   seen.tcp = {tcp.count - tcp_before.count};
   if (!report.process)
-    for (agreement::WireBytes* bytes : {&seen.sent, &seen.delivered, &seen.other_nics}) *bytes = agreement::with_sends_as_data(*bytes);
+    for (agreement::WireBytes* bytes : {&seen.sent, &seen.delivered, &seen.other_nics})
+      *bytes = agreement::with_sends_as_data(*bytes);
   return seen;
 }
 
@@ -302,9 +348,13 @@ int emulate_compare(const EmulateOptions& options, const ModelLibrary& models) {
     code = Comparison(options, input, graph, signals).run(paths, again);
   }
   if (code) return *code;
-  write_file("-", options.format == "json" ? json::dump(compared_to_json(graph, paths, skipped)) + "\n"
-                                           : compared_to_text(graph, paths, skipped));
-  return std::all_of(paths.begin(), paths.end(), [](const ComparedPath& path) { return path.equal(); }) ? 0 : 1;
+  write_file("-", options.format == "json"
+                      ? json::dump(compared_to_json(graph, paths, skipped)) + "\n"
+                      : compared_to_text(graph, paths, skipped));
+  return std::all_of(paths.begin(), paths.end(),
+                     [](const ComparedPath& path) { return path.equal(); })
+             ? 0
+             : 1;
 }
 
 }  // namespace gdr::cli

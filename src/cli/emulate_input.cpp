@@ -17,13 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Beside the models: in the source tree, or in share/gdr.
-std::string emulation_sources(const ModelLibrary& models) { return fs::path(models.folder()).parent_path() / "emu"; }
+std::string emulation_sources(const ModelLibrary& models) {
+  return fs::path(models.folder()).parent_path() / "emu";
+}
 
 /// `kernel` is null where nothing may be tried.
 bool use_kvm(const EmulateOptions& options, const emu::Kernel* kernel, emu::Signals& signals) {
   if (options.accelerator == "tcg") return false;
   const emu::Accelerator found = emu::choose_accelerator();
-  if (options.accelerator == "kvm" && !found.kvm) throw InputError("--accelerator kvm: " + found.reason);
+  if (options.accelerator == "kvm" && !found.kvm)
+    throw InputError("--accelerator kvm: " + found.reason);
   if (!found.kvm || kernel == nullptr || options.accelerator == "kvm") return found.kvm;
   if (emu::kvm_boots(*kernel, signals)) return true;
   say("KVM makes virtual machines here, but a kernel does not boot in them: TCG is used");
@@ -42,11 +45,14 @@ void check_can_write(const std::string& option, const std::string& path) {
   const fs::path folder = fs::absolute(path).parent_path();
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    throw InputError(fmt::format("{} {}: the folder {} is not there", option, path, folder.string()));
-  if (fs::is_directory(path, error)) throw InputError(fmt::format("{} {}: this is a folder; a file is wanted", option, path));
+    throw InputError(
+        fmt::format("{} {}: the folder {} is not there", option, path, folder.string()));
+  if (fs::is_directory(path, error))
+    throw InputError(fmt::format("{} {}: this is a folder; a file is wanted", option, path));
   const bool there = fs::exists(path, error);
   if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
-    throw InputError(fmt::format("{} {}: cannot be written: {} is not writable", option, path, there ? path : folder.string()));
+    throw InputError(fmt::format("{} {}: cannot be written: {} is not writable", option, path,
+                                 there ? path : folder.string()));
 }
 
 }  // namespace
@@ -54,25 +60,31 @@ void check_can_write(const std::string& option, const std::string& path) {
 void say(const std::string& text) { fmt::print(stderr, "gdr: {}\n", text); }
 
 EmulationInput::EmulationInput(const EmulateOptions& options, const ModelLibrary& models)
-    : options_(options), models_(models), topology_(load_topology(options.topology, parse_settings(options.settings))) {
+    : options_(options),
+      models_(models),
+      topology_(load_topology(options.topology, parse_settings(options.settings))) {
   run_.work_folder = work_folder();
   run_.tool = fs::read_symlink("/proc/self/exe").string();
   run_.gpu_files = options.gpu_files.empty() ? "" : fs::absolute(options.gpu_files).string();
   if (options.kernel.empty() != options.modules.empty())
-    throw InputError("--kernel and --modules: give both, a kernel's image and its lib/modules/RELEASE");
-  for (const std::string& refusal : options.refusals) run_.refusals.push_back(emu::parse_refusal(refusal, topology_));
+    throw InputError(
+        "--kernel and --modules: give both, a kernel's image and its lib/modules/RELEASE");
+  for (const std::string& refusal : options.refusals)
+    run_.refusals.push_back(emu::parse_refusal(refusal, topology_));
   const emu::SessionPlan trial = plan("RUN");
   for (const emu::GuestPlan& guest : trial.guests)
     if (!guest.note.empty()) say(guest.note);
   fabric_.ports = emu::fabric_ports(trial.guests);
   fabric_.seed = {options.seed};
-  if (!options.faults.empty()) fabric::apply_faults(fmt::format("{}", fmt::join(options.faults, ";")), fabric_.ports);
+  if (!options.faults.empty())
+    fabric::apply_faults(fmt::format("{}", fmt::join(options.faults, ";")), fabric_.ports);
   if (!options.pcap.empty()) fabric_.pcap = fs::absolute(options.pcap);
   check_can_write("--pcap", options.pcap);
   check_can_write("--counters", options.counters);
   if (!options.dry_run && !emu::is_in_path("qemu-system-x86_64"))
     throw InputError(
-        "qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate --probe says what else is "
+        "qemu-system-x86_64 is not installed; install the package qemu-system-x86 (gdr emulate "
+        "--probe says what else is "
         "missing)");
 }
 

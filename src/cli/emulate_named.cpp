@@ -27,12 +27,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-emu::SessionFiles files_of(const EmulateOptions& options) { return emu::session_files(emu::sessions_folder(), options.name); }
+emu::SessionFiles files_of(const EmulateOptions& options) {
+  return emu::session_files(emu::sessions_folder(), options.name);
+}
 
-/// Closes what the caller had open beside the standard descriptors: a background process must not hold it.
+/// Closes what the caller had open beside the standard descriptors: a background process must not
+/// hold it.
 void close_all_but(const std::vector<int>& kept) {
   std::vector<int> open;
-  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) open.push_back(std::stoi(entry.path().filename()));
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+    open.push_back(std::stoi(entry.path().filename()));
   for (const int fd : open)
     if (fd > STDERR_FILENO && std::find(kept.begin(), kept.end(), fd) == kept.end()) close(fd);
 }
@@ -98,7 +102,8 @@ int wait_for(pid_t keeper, UniqueFd ready) {
   char byte = 0;
   for (;;) {
     pollfd fds[] = {{signals.fd(), POLLIN, 0}, {ready.get(), POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+    if (poll(fds, 2, -1) < 0 && errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "poll");
     try {
       signals.take();
     } catch (const emu::Interrupted&) {
@@ -141,7 +146,9 @@ int emulate_up(const EmulateOptions& options, const ModelLibrary& models) {
     say(emu::take_down(handover.files, options.name, signals));
   }
   auto lock = emu::take_name(handover.files);
-  if (!lock) throw InputError(fmt::format("{} is in use; gdr emulate down {} ends it", options.name, options.name));
+  if (!lock)
+    throw InputError(
+        fmt::format("{} is in use; gdr emulate down {} ends it", options.name, options.name));
   FilesRemover remover(handover.files);
   handover.lock = std::move(*lock);
   {
@@ -161,25 +168,28 @@ int emulate_up(const EmulateOptions& options, const ModelLibrary& models) {
     (void)ready.release();  // closed with all the others
     return keep(options, input, handover);
   }
-  const std::string about =
-      fmt::format("{} {} {} {}\n", keeper, input.topology().hosts.size(), input.topology().name, options.topology);
+  const std::string about = fmt::format("{} {} {} {}\n", keeper, input.topology().hosts.size(),
+                                        input.topology().name, options.topology);
   (void)!pwrite(handover.lock.get(), about.data(), about.size(), 0);
   handover.lock.reset();
   handover.listener.reset();
   handover.ready.reset();
   const int exit_code = wait_for(keeper, std::move(ready));
-  if (exit_code == 0) say(fmt::format("{} is up: gdr emulate in {} -- COMMAND", options.name, options.name));
+  if (exit_code == 0)
+    say(fmt::format("{} is up: gdr emulate in {} -- COMMAND", options.name, options.name));
   return exit_code;
 }
 
 int emulate_in(const EmulateOptions& options) {
   const emu::SessionFiles files = files_of(options);
   const Duration timeout = parse_duration(options.timeout);
-  if (options.commands.command.empty() && options.commands.on.empty()) emu::commands_of(options.commands, {});
+  if (options.commands.command.empty() && options.commands.on.empty())
+    emu::commands_of(options.commands, {});
   emu::Signals signals;
   const bool counters = options.traffic || !options.counters.empty() || !options.faults.empty();
   const std::string faults = fmt::format("{}", fmt::join(options.faults, ";"));
-  const emu::RunRequest request{options.commands, fs::current_path(), counters, faults, options.seed};
+  const emu::RunRequest request{options.commands, fs::current_path(), counters, faults,
+                                options.seed};
   const auto outcome = emu::run_in(files, options.name, request, timeout, signals, say);
   if (!outcome.error.empty()) say(outcome.error);
   if (!outcome.counters.empty()) report_traffic(options, json::parse(outcome.counters, "counters"));
@@ -196,7 +206,8 @@ namespace {
 
 using ListRow = std::array<std::string, 5>;
 
-/// What `up` wrote: process, hosts, name and file of the topology (which may have spaces), in one line.
+/// What `up` wrote: process, hosts, name and file of the topology (which may have spaces), in one
+/// line.
 ListRow row_of(const std::string& name, std::string about) {
   while (about.ends_with('\n')) about.pop_back();
   ListRow row{name};
@@ -230,7 +241,8 @@ int emulate_list() {
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   std::string text;
   for (const ListRow& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format("{:<{}}  ", row[i], widths[i]);
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      text += fmt::format("{:<{}}  ", row[i], widths[i]);
     text += row.back() + "\n";
   }
   write_file("-", text);

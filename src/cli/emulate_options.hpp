@@ -74,7 +74,8 @@ class EmulationInput {
   fabric::FabricOptions fabric_;
 };
 
-/// --compare: transfers in guests, and what was observed beside the plans. The exit code. Throws InputError, Interrupted.
+/// --compare: transfers in guests, and what was observed beside the plans. The exit code. Throws
+/// InputError, Interrupted.
 int emulate_compare(const EmulateOptions& options, const ModelLibrary& models);
 
 /// One sentence each: how guests would run, and what is missing. The exit code.

@@ -28,18 +28,32 @@ std::string short_bytes(double bytes) {
     bytes /= 1000;
     ++unit;
   }
-  return fmt::format("{} {}", unit == 0 ? fmt::format("{:.0f}", bytes) : short_number(bytes), names[unit]);
+  return fmt::format("{} {}", unit == 0 ? fmt::format("{:.0f}", bytes) : short_number(bytes),
+                     names[unit]);
 }
 
 /// The paths side by side, a column each.
 std::string comparison(const std::vector<sim::Explanation>& paths) {
-  std::vector<std::vector<std::string>> rows{{""}, {"latency us"}, {"done us"}, {"GB/s, steady"}, {"steps"}, {"host memory passes"}, {"DRAM bytes per byte"}, {"PCIe bytes per byte"}, {"cores at that rate"}};
+  std::vector<std::vector<std::string>> rows{{""},
+                                             {"latency us"},
+                                             {"done us"},
+                                             {"GB/s, steady"},
+                                             {"steps"},
+                                             {"host memory passes"},
+                                             {"DRAM bytes per byte"},
+                                             {"PCIe bytes per byte"},
+                                             {"cores at that rate"}};
   for (const sim::Explanation& path : paths) {
     const sim::Prediction& p = path.prediction;
-    const std::string cells[] = {std::string(to_string(p.transfer.path)), short_number(p.latency.us()), short_number(p.completion.us()),
-                                 short_number(p.bandwidth.gigabytes_per_second()), fmt::format("{}", path.stages.size()),
-                                 fmt::format("{:g}", p.host_memory_bytes_per_byte), fmt::format("{:g}", p.dram_bytes_per_byte),
-                                 fmt::format("{:.2f}", p.pcie_bytes_per_byte), fmt::format("{:.2f}", p.cpu_cores)};
+    const std::string cells[] = {std::string(to_string(p.transfer.path)),
+                                 short_number(p.latency.us()),
+                                 short_number(p.completion.us()),
+                                 short_number(p.bandwidth.gigabytes_per_second()),
+                                 fmt::format("{}", path.stages.size()),
+                                 fmt::format("{:g}", p.host_memory_bytes_per_byte),
+                                 fmt::format("{:g}", p.dram_bytes_per_byte),
+                                 fmt::format("{:.2f}", p.pcie_bytes_per_byte),
+                                 fmt::format("{:.2f}", p.cpu_cores)};
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(cells[i]);
   }
   return table(rows);
@@ -51,35 +65,57 @@ std::string limit_text(const sim::Explanation& path) {
   if (!path.bottleneck_rate || path.bottleneck_stages.size() < 2) return text;
   std::string steps;
   for (std::size_t i = 0; i < path.bottleneck_stages.size(); ++i)
-    steps += fmt::format("{}{}", i == 0 ? "" : i + 1 == path.bottleneck_stages.size() ? " and " : ", ", path.bottleneck_stages[i] + 1);
-  return text + fmt::format(", {} GB/s, which steps {} share", short_number(path.bottleneck_rate->gigabytes_per_second()), steps);
+    steps += fmt::format("{}{}",
+                         i == 0                                   ? ""
+                         : i + 1 == path.bottleneck_stages.size() ? " and "
+                                                                  : ", ",
+                         path.bottleneck_stages[i] + 1);
+  return text + fmt::format(", {} GB/s, which steps {} share",
+                            short_number(path.bottleneck_rate->gigabytes_per_second()), steps);
 }
 
 std::string stages_text(const sim::Explanation& path) {
-  std::string text = "\n" + wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path), limit_text(path)), 2) + "\n";
+  std::string text =
+      "\n" +
+      wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path), limit_text(path)),
+              2) +
+      "\n";
   int number = 0;
   for (const sim::StageReport& stage : path.stages) {
-    text += fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()), short_number(stage.times.end.us()), stage.name);
+    text +=
+        fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()),
+                    short_number(stage.times.end.us()), stage.name);
     if (stage.mover) text += fmt::format(", {}", to_string(stage.bytes));
     text += "\n";
-    if (!stage.limit.empty() && !stage.hops.empty()) text += fmt::format("       at most: {}, {}\n", stage.limit, short_number(stage.limit_rate.gigabytes_per_second()) + " GB/s");
+    if (!stage.limit.empty() && !stage.hops.empty())
+      text += fmt::format("       at most: {}, {}\n", stage.limit,
+                          short_number(stage.limit_rate.gigabytes_per_second()) + " GB/s");
     std::vector<std::vector<std::string>> rows;
     for (const sim::HopReport& hop : stage.hops)
-      rows.push_back({fmt::format("       {} > {}", hop.from, hop.to), hop.link, hop.bandwidth ? short_number(hop.bandwidth->gigabytes_per_second()) + " GB/s" : "",
-                      fmt::format("{:.0f} ns", hop.latency.ns()), short_bytes(hop.bytes)});
+      rows.push_back(
+          {fmt::format("       {} > {}", hop.from, hop.to), hop.link,
+           hop.bandwidth ? short_number(hop.bandwidth->gigabytes_per_second()) + " GB/s" : "",
+           fmt::format("{:.0f} ns", hop.latency.ns()), short_bytes(hop.bytes)});
     text += table(rows);
   }
   return text;
 }
 
-std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& paths, const TransferOptions& options) {
-  std::string text = fmt::format("{}: {} to {}\n{} of {}, one message alone\n\n{}", graph.topology().name, options.from, options.to, options.operation,
-                                 to_string(paths.front().prediction.transfer.size), comparison(paths));
+std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& paths,
+                    const TransferOptions& options) {
+  std::string text =
+      fmt::format("{}: {} to {}\n{} of {}, one message alone\n\n{}", graph.topology().name,
+                  options.from, options.to, options.operation,
+                  to_string(paths.front().prediction.transfer.size), comparison(paths));
   for (const sim::Explanation& path : paths) text += stages_text(path);
-  return text + "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
-                "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency at its far end, bytes on it. What bounds a step beside its links\nfollows \"at most\".\n"
-                "Latency: until the last byte is in the target memory; done: until the sender\nhas its completion (with staged and tcp before the other side's copies).\n"
-                "Steady: with 128 messages under way. Host memory passes: reads and writes of it\nfor each byte, all hosts. Cores: kept busy at the steady rate.\n";
+  return text +
+         "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
+         "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency "
+         "at its far end, bytes on it. What bounds a step beside its links\nfollows \"at most\".\n"
+         "Latency: until the last byte is in the target memory; done: until the sender\nhas its "
+         "completion (with staged and tcp before the other side's copies).\n"
+         "Steady: with 128 messages under way. Host memory passes: reads and writes of it\nfor "
+         "each byte, all hosts. Cores: kept busy at the steady rate.\n";
 }
 
 json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
@@ -88,49 +124,60 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
   for (const sim::StageReport& stage : path.stages) {
     json::Array hops;
     for (const sim::HopReport& hop : stage.hops)
-      hops.emplace_back(json::Object{{"from", hop.from},
-                                     {"to", hop.to},
-                                     {"link", hop.link},
-                                     {"bandwidth_GBps", hop.bandwidth ? rounded(hop.bandwidth->gigabytes_per_second()) : json::Value()},
-                                     {"latency_ns", rounded(hop.latency.ns())},
-                                     {"bytes", json::Value(static_cast<std::int64_t>(std::llround(hop.bytes)))}});
-    stages.emplace_back(json::Object{{"name", stage.name},
-                                     {"mover", stage.mover ? json::Value(to_string(*stage.mover)) : json::Value()},
-                                     {"from", stage.from},
-                                     {"to", stage.to},
-                                     {"bytes", stage.bytes.count},
-                                     {"begin_us", rounded(stage.times.begin.us())},
-                                     {"end_us", rounded(stage.times.end.us())},
-                                     {"latency_ns", rounded(stage.latency.ns())},
-                                     {"limit", stage.limit},
-                                     {"limit_GBps", stage.limit.empty() ? json::Value() : rounded(stage.limit_rate.gigabytes_per_second())},
-                                     {"hops", std::move(hops)}});
+      hops.emplace_back(json::Object{
+          {"from", hop.from},
+          {"to", hop.to},
+          {"link", hop.link},
+          {"bandwidth_GBps",
+           hop.bandwidth ? rounded(hop.bandwidth->gigabytes_per_second()) : json::Value()},
+          {"latency_ns", rounded(hop.latency.ns())},
+          {"bytes", json::Value(static_cast<std::int64_t>(std::llround(hop.bytes)))}});
+    stages.emplace_back(json::Object{
+        {"name", stage.name},
+        {"mover", stage.mover ? json::Value(to_string(*stage.mover)) : json::Value()},
+        {"from", stage.from},
+        {"to", stage.to},
+        {"bytes", stage.bytes.count},
+        {"begin_us", rounded(stage.times.begin.us())},
+        {"end_us", rounded(stage.times.end.us())},
+        {"latency_ns", rounded(stage.latency.ns())},
+        {"limit", stage.limit},
+        {"limit_GBps",
+         stage.limit.empty() ? json::Value() : rounded(stage.limit_rate.gigabytes_per_second())},
+        {"hops", std::move(hops)}});
   }
   value.set("stages", std::move(stages));
   return value;
 }
 
-std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const sim::Parts& parts, const std::vector<sim::Explanation>& paths) {
+std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const sim::Parts& parts,
+                                    const std::vector<sim::Explanation>& paths) {
   std::vector<TracedPath> traced;
   for (const sim::Explanation& path : paths)
-    traced.push_back({std::string(to_string(path.prediction.transfer.path)), sim::timeline(simulator, parts, path.prediction.transfer)});
+    traced.push_back({std::string(to_string(path.prediction.transfer.path)),
+                      sim::timeline(simulator, parts, path.prediction.transfer)});
   return traced;
 }
 
 /// Files first, so that a message too large for them is said before anything is printed.
-void write_files(const ExplainOptions& options, const Graph& graph, const std::vector<sim::Explanation>& paths, const std::vector<TracedPath>& traced) {
+void write_files(const ExplainOptions& options, const Graph& graph,
+                 const std::vector<sim::Explanation>& paths,
+                 const std::vector<TracedPath>& traced) {
   if (!options.trace.empty()) write_file(options.trace, to_trace(traced));
   if (!options.html.empty())
-    write_file(options.html, explanation_to_html(graph, paths, traced,
-                                                 fmt::format("{}: {} from {} to {}", graph.topology().name,
-                                                             to_string(paths.front().prediction.transfer.size), options.from, options.to)));
+    write_file(options.html,
+               explanation_to_html(graph, paths, traced,
+                                   fmt::format("{}: {} from {} to {}", graph.topology().name,
+                                               to_string(paths.front().prediction.transfer.size),
+                                               options.from, options.to)));
 }
 
 void run(const ExplainOptions& options, const ModelLibrary& models) {
   const Topology topology = load(options, models);
   const Graph graph(topology);
   const sim::Parts parts(graph, models);
-  if (parse_sizes(options.sizes).size() != 1) throw InputError(fmt::format("--size {}: explain takes one size", options.sizes));
+  if (parse_sizes(options.sizes).size() != 1)
+    throw InputError(fmt::format("--size {}: explain takes one size", options.sizes));
   sim::Simulator simulator;
   std::vector<sim::Explanation> paths;
   const Verdict verdict = judge(graph, models);
@@ -144,7 +191,10 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
     } catch (const InputError& error) {
       // A path that was asked for by name must work; of "all", those that do are shown.
       if (options.path != "all") throw;
-      skipped += "\n" + wrapped(fmt::format("{}: not possible: {}", to_string(asked.path), error.what()), 2) + "\n";
+      skipped +=
+          "\n" +
+          wrapped(fmt::format("{}: not possible: {}", to_string(asked.path), error.what()), 2) +
+          "\n";
     }
   }
   if (paths.empty()) throw InputError("no path leads from one to the other:" + skipped);
@@ -162,19 +212,30 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
   }
   json::Array list;
   for (const sim::Explanation& path : paths) list.push_back(path_to_json(graph, path));
-  write_file("-", json::dump(json::Object{{"format", 1}, {"topology", topology.name}, {"from", options.from}, {"to", options.to}, {"paths", std::move(list)}}));
+  write_file("-", json::dump(json::Object{{"format", 1},
+                                          {"topology", topology.name},
+                                          {"from", options.from},
+                                          {"to", options.to},
+                                          {"paths", std::move(list)}}));
 }
 
 }  // namespace
 
 void add_explain(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("explain", "Show every stage and hop of a transfer, several paths side by side");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Show every stage and hop of a transfer, several paths side by side");
   auto options = std::make_shared<ExplainOptions>();
   options->sizes = "1MiB";
   add_transfer_options(*command, *options, {"text", "json"}, true);
-  command->get_option("--size")->description("size of the message, 1B to 16GiB")->capture_default_str();
-  command->add_option("--trace", options->trace, "write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track a resource");
-  command->add_option("--html", options->html, "write a page with the servers' trees, the way of each path and its time line");
+  command->get_option("--size")
+      ->description("size of the message, 1B to 16GiB")
+      ->capture_default_str();
+  command->add_option(
+      "--trace", options->trace,
+      "write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track a resource");
+  command->add_option(
+      "--html", options->html,
+      "write a page with the servers' trees, the way of each path and its time line");
   command->footer(
       "Example:\n"
       "  gdr explain topologies/clusters/two-dgx-a100.json \\\n"

@@ -19,7 +19,11 @@ class Tracks {
   int number(const std::string& name, json::Array& events) {
     const auto [at, added] = numbers_.emplace(name, static_cast<int>(numbers_.size()) + 1);
     if (added)
-      events.emplace_back(json::Object{{"ph", "M"}, {"name", "thread_name"}, {"pid", process_}, {"tid", at->second}, {"args", json::Object{{"name", name}}}});
+      events.emplace_back(json::Object{{"ph", "M"},
+                                       {"name", "thread_name"},
+                                       {"pid", process_},
+                                       {"tid", at->second},
+                                       {"args", json::Object{{"name", name}}}});
     return at->second;
   }
 
@@ -41,14 +45,19 @@ std::string to_trace(const std::vector<TracedPath>& paths) {
   int process = 0;
   for (const TracedPath& path : paths) {
     ++process;
-    events.emplace_back(json::Object{{"ph", "M"}, {"name", "process_name"}, {"pid", process}, {"args", json::Object{{"name", path.name}}}});
+    events.emplace_back(json::Object{{"ph", "M"},
+                                     {"name", "process_name"},
+                                     {"pid", process},
+                                     {"args", json::Object{{"name", path.name}}}});
     Tracks tracks(process);
     for (const sim::Span& span : path.timeline.spans) {
       const sim::Timeline::Step& step = path.timeline.steps[span.stage];
-      std::vector<std::string> names = step.resources.empty() ? std::vector<std::string>{step.name} : step.resources;
+      std::vector<std::string> names =
+          step.resources.empty() ? std::vector<std::string>{step.name} : step.resources;
       names.erase(std::unique(names.begin(), names.end()), names.end());
       for (const std::string& resource : names) {
-        // A track a resource and step: what shares a resource overlaps in time, and events of a track must not.
+        // A track a resource and step: what shares a resource overlaps in time, and events of a
+        // track must not.
         const std::string name = step.resources.empty() ? step.name : resource + ": " + step.name;
         events.emplace_back(json::Object{{"ph", "X"},
                                          {"name", step.name},
@@ -68,7 +77,10 @@ std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t wid
   const std::size_t columns = width - name_width - 3;
   const double end = end_us(paths);
   if (end <= 0) return {};
-  std::string text = fmt::format("\nTime line, 0 to {} us (# works on a piece, . waits for one;\na piece is at the next step some time after it was sent)\n", short_number(end));
+  std::string text = fmt::format(
+      "\nTime line, 0 to {} us (# works on a piece, . waits for one;\na piece is at the next step "
+      "some time after it was sent)\n",
+      short_number(end));
   for (const TracedPath& path : paths) {
     text += path.name + "\n";
     for (std::size_t s = 0; s < path.timeline.steps.size(); ++s) {
@@ -77,14 +89,18 @@ std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t wid
       std::size_t last = 0;
       for (const sim::Span& span : path.timeline.spans) {
         if (span.stage != s) continue;
-        const auto column = [&](double us) { return std::min(columns - 1, static_cast<std::size_t>(us / end * static_cast<double>(columns))); };
+        const auto column = [&](double us) {
+          return std::min(columns - 1,
+                          static_cast<std::size_t>(us / end * static_cast<double>(columns)));
+        };
         for (std::size_t c = column(span.begin.us()); c <= column(span.end.us()); ++c) bar[c] = '#';
         first = std::min(first, column(span.begin.us()));
         last = std::max(last, column(span.end.us()));
       }
       for (std::size_t c = first; c <= last && c < columns; ++c)
         if (bar[c] == ' ') bar[c] = '.';
-      text += fmt::format("  {:<{}}|{}|\n", path.timeline.steps[s].name.substr(0, name_width - 1), name_width - 1, bar);
+      text += fmt::format("  {:<{}}|{}|\n", path.timeline.steps[s].name.substr(0, name_width - 1),
+                          name_width - 1, bar);
     }
   }
   return text;

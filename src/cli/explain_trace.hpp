@@ -13,7 +13,8 @@ struct TracedPath {
   sim::Timeline timeline;
 };
 
-/// Chrome's trace event format (JSON), for Perfetto and chrome://tracing: a process a path, a track for each resource of each step.
+/// Chrome's trace event format (JSON), for Perfetto and chrome://tracing: a process a path, a track
+/// for each resource of each step.
 std::string to_trace(const std::vector<TracedPath>& paths);
 
 /// A bar a step on a common time axis of `width` columns: what fits a terminal.

@@ -25,8 +25,10 @@ std::string HelpFormatter::make_description(const CLI::App* app) const {
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   std::ostringstream out;
-  CLI::detail::format_help(out, command->get_name(), wrapped(command->get_description(), 0, terminal_width - description_column),
-                           description_column);
+  CLI::detail::format_help(
+      out, command->get_name(),
+      wrapped(command->get_description(), 0, terminal_width - description_column),
+      description_column);
   return out.str();
 }
 

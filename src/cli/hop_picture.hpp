@@ -20,13 +20,16 @@ struct HopArrow {
   bool limits = false;                 ///< what the path is limited by is one of them
 };
 
-/// The arrows of a path, in the order in which its steps need them. Ends of hops without a box (a bridge that only the graph has) are skipped.
+/// The arrows of a path, in the order in which its steps need them. Ends of hops without a box (a
+/// bridge that only the graph has) are skipped.
 std::vector<HopArrow> arrows_of(const sim::Explanation& path, const TreeLayout& layout);
 
 /// Boxes that the path's limit names, where it is none of the arrows: an engine, a BAR, a window.
-std::set<std::string> limiting_boxes(const sim::Explanation& path, const TreeLayout& layout, const std::vector<HopArrow>& arrows);
+std::set<std::string> limiting_boxes(const sim::Explanation& path, const TreeLayout& layout,
+                                     const std::vector<HopArrow>& arrows);
 
 /// The trees with the arrows drawn in, as an svg element.
-std::string tree_svg(const TreeLayout& layout, const std::vector<HopArrow>& arrows, const std::set<std::string>& limiting);
+std::string tree_svg(const TreeLayout& layout, const std::vector<HopArrow>& arrows,
+                     const std::set<std::string>& limiting);
 
 }  // namespace gdr::cli

@@ -36,15 +36,21 @@ Topology read(const Options& options, const ModelLibrary* models) {
 }  // namespace
 
 void add_import(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("import", "Make a topology of what other tools wrote or of a machine itself");
+  CLI::App* command = app.add_subcommand(
+      "import", "Make a topology of what other tools wrote or of a machine itself");
   auto options = std::make_shared<Options>();
   command
       ->add_option("files", options->files,
-                   "output of lspci, nvidia-smi topo -m, lscpu..., XML of hwloc, a dump of rdma_topo, a capture, a folder or archive of "
-                   "/sys, / for this machine, - for standard input: all of one machine. Or NCCL's topology files (NCCL_TOPO_DUMP_FILE), "
-                   "one for each host. Or topologies of gdr, whose hosts are joined by a network. What each is, is seen from its content")
+                   "output of lspci, nvidia-smi topo -m, lscpu..., XML of hwloc, a dump of "
+                   "rdma_topo, a capture, a folder or archive of "
+                   "/sys, / for this machine, - for standard input: all of one machine. Or NCCL's "
+                   "topology files (NCCL_TOPO_DUMP_FILE), "
+                   "one for each host. Or topologies of gdr, whose hosts are joined by a network. "
+                   "What each is, is seen from its content")
       ->required();
-  command->add_option("-o,--output", options->output, "topology file to write; - is standard output")->capture_default_str();
+  command
+      ->add_option("-o,--output", options->output, "topology file to write; - is standard output")
+      ->capture_default_str();
   command->footer(
       "Examples:\n"
       "  gdr import lspci-tv.txt topo-m.txt lscpu.txt -o machine.json\n"
@@ -55,7 +61,8 @@ void add_import(CLI::App& app, Context& context) {
     write_file(options->output, json::dump(to_json(topology)));
     for (const Host& host : topology.hosts)
       for (const Remark& remark : host.remarks)
-        if (remark.rule == "tables-are-one-machine") std::fprintf(stderr, "gdr: %s %s\n", remark.message.c_str(), remark.remedy.c_str());
+        if (remark.rule == "tables-are-one-machine")
+          std::fprintf(stderr, "gdr: %s %s\n", remark.message.c_str(), remark.remedy.c_str());
   });
 }
 

@@ -36,8 +36,9 @@ constexpr const char* examples =
     "\n"
     "Exit codes: 0 fine, 1 the answer is no, 2 wrong input, 3 a bug of this program.";
 
-/// A descriptor 0 to 2 that the caller closed would be given to the next file that is opened, and what is printed would
-/// go into that file. Opened for reading only, it makes printing fail instead.
+/// A descriptor 0 to 2 that the caller closed would be given to the next file that is opened, and
+/// what is printed would go into that file. Opened for reading only, it makes printing fail
+/// instead.
 void keep_standard_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
@@ -54,7 +55,8 @@ int report(std::string text, int code) {
 int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report(fmt::format("standard output: cannot write to it: {}", std::strerror(errno != 0 ? errno : EIO)),
+  return report(fmt::format("standard output: cannot write to it: {}",
+                            std::strerror(errno != 0 ? errno : EIO)),
                 exit_input_error);
 }
 
@@ -78,19 +80,24 @@ void add_commands(CLI::App& app, gdr::cli::Context& context) {
 int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-    if (app.get_subcommands().empty()) return report("a subcommand is missing; \"gdr --help\" lists them", exit_input_error);
+    if (app.get_subcommands().empty())
+      return report("a subcommand is missing; \"gdr --help\" lists them", exit_input_error);
     return flush_output(context.exit_code);
   } catch (const CLI::ParseError& error) {
     // Help and version arrive as exceptions, too; those have exit code 0.
     if (error.get_exit_code() == 0) return flush_output(app.exit(error));
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "gdr" : "gdr " + chosen.front()->get_name();
-    return report(fmt::format("{}; \"{} --help\" says what there is", error.what(), command), exit_input_error);
+    return report(fmt::format("{}; \"{} --help\" says what there is", error.what(), command),
+                  exit_input_error);
   }
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("gdr: which GPU and NIC pairs can use GPUDirect RDMA in a topology, by which path, and how fast", "gdr");
+  CLI::App app(
+      "gdr: which GPU and NIC pairs can use GPUDirect RDMA in a topology, by which path, and how "
+      "fast",
+      "gdr");
   app.set_version_flag("--version", std::string("gdr ") + GDR_VERSION);
   app.formatter(std::make_shared<gdr::cli::HelpFormatter>());  // the subcommands take it over
   app.footer(examples);
@@ -98,7 +105,8 @@ int run(int argc, char** argv) {
   // The models are looked for when a subcommand is about to run: --help works without them.
   std::optional<gdr::ModelLibrary> models;
   gdr::cli::Context context;
-  app.parse_complete_callback([&] { context.models = &models.emplace(gdr::data_folder(GDR_SOURCE_DATA_DIR) + "/models"); });
+  app.parse_complete_callback(
+      [&] { context.models = &models.emplace(gdr::data_folder(GDR_SOURCE_DATA_DIR) + "/models"); });
   add_commands(app, context);
   return parse_and_run(app, context, argc, argv);
 }
@@ -116,6 +124,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report("out of memory", exit_bug);
   } catch (const std::exception& error) {
-    return report(fmt::format("internal error: {}; please report this with the command and its input", error.what()), exit_bug);
+    return report(
+        fmt::format("internal error: {}; please report this with the command and its input",
+                    error.what()),
+        exit_bug);
   }
 }

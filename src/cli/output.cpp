@@ -19,7 +19,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("  {:>{}}", row[i], widths[i]);
+      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i])
+                     : fmt::format("  {:>{}}", row[i], widths[i]);
     while (!line.empty() && line.back() == ' ') line.pop_back();
     text += line + "\n";
   }
@@ -60,7 +61,9 @@ std::string short_number(double value) {
   return fmt::format("{:.{}f}", value, std::min(decimals, value >= 10 ? 2 : decimals));
 }
 
-json::Value rounded(double value) { return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr); }
+json::Value rounded(double value) {
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+}
 
 json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages) {
   json::Array list;

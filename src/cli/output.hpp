@@ -15,7 +15,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows);
 /// Splits "a,b,c"; empty parts are refused by whoever parses them.
 std::vector<std::string> split(std::string_view text, char separator = ',');
 
-/// Breaks text at spaces so that no line is longer than `width`; lines after the first begin with `indent` spaces.
+/// Breaks text at spaces so that no line is longer than `width`; lines after the first begin with
+/// `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 80);
 
 /// Four significant digits at most: "24.82", "0.0042", "1234".

@@ -5,7 +5,8 @@
 
 namespace gdr::cli {
 
-/// One line on standard error while something long runs, if that is a terminal; nothing elsewhere. The line is wiped in the end.
+/// One line on standard error while something long runs, if that is a terminal; nothing elsewhere.
+/// The line is wiped in the end.
 class Progress {
  public:
   /// Says "WHAT: DONE of TOTAL" after every `every` steps.

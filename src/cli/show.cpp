@@ -30,13 +30,19 @@ void run(const Options& options, const ModelLibrary* models) {
 }  // namespace
 
 void add_show(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("show", "Print a topology as a tree, or as a picture for Graphviz");
+  CLI::App* command =
+      app.add_subcommand("show", "Print a topology as a tree, or as a picture for Graphviz");
   auto options = std::make_shared<Options>();
   command->add_option("topology", options->topology, "topology file")->required();
-  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first, as in h0/nic0.link=gen4x8")
+  command
+      ->add_option("--set", options->settings,
+                   "KEY=VALUE: edit the topology first, as in h0/nic0.link=gen4x8")
       ->allow_extra_args(false);
-  command->add_option("--format", options->format, "text or dot")->check(CLI::IsMember({"text", "dot"}))->capture_default_str();
-  command->add_option("-o,--output", options->output, "file to write; - is standard output")->capture_default_str();
+  command->add_option("--format", options->format, "text or dot")
+      ->check(CLI::IsMember({"text", "dot"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "file to write; - is standard output")
+      ->capture_default_str();
   command->footer(
       "Examples:\n"
       "  gdr show topologies/servers/dgx-a100.json --set acs=on\n"

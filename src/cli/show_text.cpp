@@ -21,19 +21,22 @@ struct Row {
 
 std::string yes_no(bool fact) { return fact ? "yes" : "no"; }
 
-/// Breaks a line at spaces, or only where `after` stands before them, so that it fits; it goes on under `indent`.
+/// Breaks a line at spaces, or only where `after` stands before them, so that it fits; it goes on
+/// under `indent`.
 std::string wrap(std::string_view line, std::size_t indent, std::string_view after = "") {
   const std::string stop = std::string(after) + " ";
   std::string text;
   while (line.size() > line_width || (!text.empty() && line.size() + indent > line_width)) {
     const std::size_t room = line_width - (text.empty() ? 0 : indent);
     std::size_t end = line.rfind(stop, room - after.size());
-    if (end == std::string_view::npos || line.find_first_not_of(' ') > end) end = line.find(stop, room);
+    if (end == std::string_view::npos || line.find_first_not_of(' ') > end)
+      end = line.find(stop, room);
     end = end == std::string_view::npos ? line.size() : end + after.size();
     text += std::string(text.empty() ? 0 : indent, ' ').append(line.substr(0, end)) + "\n";
     line.remove_prefix(std::min(end + 1, line.size()));
   }
-  return line.empty() ? text : text + std::string(text.empty() ? 0 : indent, ' ').append(line) + "\n";
+  return line.empty() ? text
+                      : text + std::string(text.empty() ? 0 : indent, ' ').append(line) + "\n";
 }
 
 std::string extra_text(const Device& device) {
@@ -41,14 +44,16 @@ std::string extra_text(const Device& device) {
   if (!device.rdma_device.empty()) parts.push_back(device.rdma_device);
   if (device.port_rate) {
     const std::string rate = fmt::format("{:g}Gb/s", device.port_rate->bytes_per_second * 8e-9);
-    parts.push_back(device.ports && *device.ports > 1 ? fmt::format("{} x {}", *device.ports, rate) : rate);
+    parts.push_back(device.ports && *device.ports > 1 ? fmt::format("{} x {}", *device.ports, rate)
+                                                      : rate);
   }
   if (device.link_layer) parts.emplace_back(to_string(*device.link_layer));
   if (device.gid_type) parts.push_back(fmt::format("RoCEv{}", *device.gid_type));
   if (device.lossless) parts.emplace_back(*device.lossless ? "lossless" : "lossy");
   if (device.max_payload) parts.push_back("MPS " + to_string(*device.max_payload));
   if (device.max_read_request) parts.push_back("MRRS " + to_string(*device.max_read_request));
-  if (device.relaxed_ordering) parts.push_back(fmt::format("RO {}", *device.relaxed_ordering ? "on" : "off"));
+  if (device.relaxed_ordering)
+    parts.push_back(fmt::format("RO {}", *device.relaxed_ordering ? "on" : "off"));
   if (device.ats) parts.push_back(fmt::format("ATS {}", *device.ats ? "on" : "off"));
   if (device.bar_size) parts.push_back("BAR " + to_string(*device.bar_size));
   if (device.gdr) parts.push_back(fmt::format("GDR {}", yes_no(*device.gdr)));
@@ -60,12 +65,14 @@ Row device_row(const Device& device, std::size_t indent) {
   row.indent = indent;
   row.label = device.name;
   if (!device.model.empty()) row.label += " " + device.model;
-  row.columns = {link_text(device), device.address, device.acs ? "ACS " + to_string(*device.acs) : ""};
+  row.columns = {link_text(device), device.address,
+                 device.acs ? "ACS " + to_string(*device.acs) : ""};
   row.extra = extra_text(device);
   return row;
 }
 
-void add_children(const Host& host, const std::string& parent, std::size_t indent, std::vector<Row>& rows) {
+void add_children(const Host& host, const std::string& parent, std::size_t indent,
+                  std::vector<Row>& rows) {
   for (const Device& device : host.devices) {
     if (device.under != parent) continue;
     rows.push_back(device_row(device, indent));
@@ -92,7 +99,8 @@ std::string render(const std::vector<Row>& rows) {
   std::array<std::size_t, 3> widths{};
   for (const Row& row : rows) {
     label_width = std::max(label_width, row.indent + row.label.size());
-    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row.columns[i].size());
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], row.columns[i].size());
   }
   label_width = std::min<std::size_t>(label_width, 40);
   std::string text;
@@ -121,14 +129,18 @@ std::string render(const std::vector<Row>& rows) {
 std::string software_text(const Host& host) {
   const Software& software = host.software;
   std::vector<std::string> parts;
-  if (host.virtual_machine) parts.emplace_back(*host.virtual_machine ? "virtual machine" : "bare metal");
+  if (host.virtual_machine)
+    parts.emplace_back(*host.virtual_machine ? "virtual machine" : "bare metal");
   if (!software.kernel.empty()) parts.push_back("kernel " + software.kernel);
   if (software.iommu) parts.push_back(fmt::format("IOMMU {}", to_string(*software.iommu)));
-  if (software.nvidia_peermem) parts.push_back("nvidia_peermem " + yes_no(*software.nvidia_peermem));
-  if (software.open_kernel_modules) parts.push_back("open kernel modules " + yes_no(*software.open_kernel_modules));
+  if (software.nvidia_peermem)
+    parts.push_back("nvidia_peermem " + yes_no(*software.nvidia_peermem));
+  if (software.open_kernel_modules)
+    parts.push_back("open kernel modules " + yes_no(*software.open_kernel_modules));
   if (!software.cuda.empty()) parts.push_back("CUDA " + software.cuda);
   if (!software.nccl_version.empty()) parts.push_back("NCCL " + software.nccl_version);
-  if (!software.nccl_net_gdr_level.empty()) parts.push_back("NCCL_NET_GDR_LEVEL=" + software.nccl_net_gdr_level);
+  if (!software.nccl_net_gdr_level.empty())
+    parts.push_back("NCCL_NET_GDR_LEVEL=" + software.nccl_net_gdr_level);
   return parts.empty() ? "" : wrap(fmt::format("  {}", fmt::join(parts, ", ")), 4, ",");
 }
 
@@ -151,7 +163,9 @@ std::vector<std::vector<std::size_t>> equal_hosts(const Topology& topology) {
 std::string host_names(const Topology& topology, const std::vector<std::size_t>& hosts) {
   std::vector<std::string> names;
   for (const std::size_t host : hosts) names.push_back(topology.hosts.at(host).name);
-  if (names.size() > 4) return fmt::format("{}, {}, ..., {} ({} hosts)", names[0], names[1], names.back(), names.size());
+  if (names.size() > 4)
+    return fmt::format("{}, {}, ..., {} ({} hosts)", names[0], names[1], names.back(),
+                       names.size());
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -165,7 +179,8 @@ std::string link_text(const Device& device) {
 std::vector<std::pair<std::string, int>> nvlink_peers(const Host& host, std::string_view gpu) {
   std::vector<std::pair<std::string, int>> peers;
   const auto add = [&](const std::string& name, int count) {
-    const auto same = std::find_if(peers.begin(), peers.end(), [&](const auto& peer) { return peer.first == name; });
+    const auto same = std::find_if(peers.begin(), peers.end(),
+                                   [&](const auto& peer) { return peer.first == name; });
     if (same != peers.end()) same->second += count;
     else peers.emplace_back(name, count);
   };
@@ -180,10 +195,12 @@ std::vector<std::string> nvlink_lines(const Host& host) {
   std::vector<std::pair<std::string, std::vector<std::string>>> lines;  // peers, GPUs
   for (const Device& device : host.devices) {
     std::vector<std::string> parts;
-    for (const auto& [name, count] : nvlink_peers(host, device.name)) parts.push_back(fmt::format("{} x {}", count, name));
+    for (const auto& [name, count] : nvlink_peers(host, device.name))
+      parts.push_back(fmt::format("{} x {}", count, name));
     if (device.kind != DeviceKind::gpu || parts.empty()) continue;
     const std::string peers = fmt::format("{}", fmt::join(parts, ", "));
-    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == peers; });
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](const auto& line) { return line.first == peers; });
     if (same != lines.end()) same->second.push_back(device.name);
     else lines.push_back({peers, {device.name}});
   }
@@ -209,7 +226,8 @@ std::string show_text(const Topology& topology) {
     std::vector<std::string> parts{topology.fabric->model};
     if (topology.fabric->mtu) parts.push_back("MTU " + to_string(*topology.fabric->mtu));
     if (const auto switches = topology.fabric->switches) {
-      const std::string some = fmt::format("{} switch{} between hosts", *switches, *switches == 1 ? "" : "es");
+      const std::string some =
+          fmt::format("{} switch{} between hosts", *switches, *switches == 1 ? "" : "es");
       parts.push_back(*switches == 0 ? "a cable between hosts" : some);
     }
     text += "\n" + wrap(fmt::format("fabric: {}", fmt::join(parts, ", ")), 2, ",");

@@ -41,10 +41,12 @@ std::vector<std::string> row_of(const json::Value& port, const std::string& name
       if (cause != "loss" && cause != "down") others += number(&count);
   std::vector<std::string> row{name + (sends ? ".tx" : ".rx")};
   for (const std::int64_t count :
-       {number(member(link, "arrived").find("frames")), number(member(link, "passed").find("frames")),
-        number(dropped.find("loss")), number(dropped.find("down")), others, number(link.find("duplicated")),
+       {number(member(link, "arrived").find("frames")),
+        number(member(link, "passed").find("frames")), number(dropped.find("loss")),
+        number(dropped.find("down")), others, number(link.find("duplicated")),
         number(link.find("reordered")), number(link.find("corrupted")), number(link.find("marked")),
-        sends ? roce_payload(port, "payload") : 0, sends ? roce_payload(port, "repeated_payload") : 0})
+        sends ? roce_payload(port, "payload") : 0,
+        sends ? roce_payload(port, "repeated_payload") : 0})
     row.push_back(count == 0 ? "-" : std::to_string(count));
   return row;
 }
@@ -52,17 +54,20 @@ std::vector<std::string> row_of(const json::Value& port, const std::string& name
 }  // namespace
 
 std::string traffic_table(const json::Value& counters) {
-  std::vector<std::vector<std::string>> rows{{"link", "frames", "passed", "lost", "down", "dropped else", "duplicated",
-                                              "reordered", "corrupted", "marked", "RoCE payload", "repeated"}};
+  std::vector<std::vector<std::string>> rows{{"link", "frames", "passed", "lost", "down",
+                                              "dropped else", "duplicated", "reordered",
+                                              "corrupted", "marked", "RoCE payload", "repeated"}};
   if (const auto* ports = member(counters, "ports").as<json::Array>())
     for (const json::Value& port : *ports) {
       const auto* name = member(port, "name").as<std::string>();
-      for (const bool sends : {true, false}) rows.push_back(row_of(port, name == nullptr ? "" : *name, sends));
+      for (const bool sends : {true, false})
+        rows.push_back(row_of(port, name == nullptr ? "" : *name, sends));
     }
   // What did not happen anywhere needs no column.
   constexpr std::size_t always = 3;
   for (std::size_t column = rows.front().size(); column-- > always;)
-    if (std::all_of(rows.begin() + 1, rows.end(), [&](const auto& row) { return row[column] == "-"; }))
+    if (std::all_of(rows.begin() + 1, rows.end(),
+                    [&](const auto& row) { return row[column] == "-"; }))
       for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
   std::string text = table(rows);
   if (const auto* error = member(counters, "pcap_error").as<std::string>())
@@ -73,7 +78,8 @@ std::string traffic_table(const json::Value& counters) {
 void report_traffic(const EmulateOptions& options, const json::Value& counters) {
   if (!options.counters.empty()) write_file(options.counters, json::dump(counters) + "\n");
   if (options.traffic || !options.faults.empty()) fmt::print(stderr, "{}", traffic_table(counters));
-  else if (const auto* error = member(counters, "pcap_error").as<std::string>()) say("the capture ends early: " + *error);
+  else if (const auto* error = member(counters, "pcap_error").as<std::string>())
+    say("the capture ends early: " + *error);
 }
 
 }  // namespace gdr::cli

@@ -52,15 +52,18 @@ struct Options {
 std::vector<Bytes> sizes_of(const std::string& text) {
   std::vector<Bytes> sizes;
   if (text == "all") {
-    for (std::uint64_t size = 2; size <= (std::uint64_t{8} << 20U); size *= 2) sizes.push_back(Bytes{size});
+    for (std::uint64_t size = 2; size <= (std::uint64_t{8} << 20U); size *= 2)
+      sizes.push_back(Bytes{size});
     return sizes;
   }
   for (const std::string& part : split(text)) sizes.push_back(parse_bytes(part));
-  if (sizes.size() > 64) throw InputError(fmt::format("--size: {} sizes; 64 at most", sizes.size()));
+  if (sizes.size() > 64)
+    throw InputError(fmt::format("--size: {} sizes; 64 at most", sizes.size()));
   return sizes;
 }
 
-constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};  // as MeasurePlan::Operation counts
+constexpr std::array<std::string_view, 3> operation_names{
+    "write", "read", "send"};  // as MeasurePlan::Operation counts
 
 MeasurePlan plan_of(const Options& options) {
   MeasurePlan plan;
@@ -91,7 +94,9 @@ TransportOptions transport_options(const Options& options, const MeasurePlan& pl
   result.queue_depth = std::max(64U, options.depth + options.bounce_buffers + 8);
   result.timeout = options.timeout;
   // The clock of the double runs on whenever an end waits.
-  result.limit = parse_duration(!options.limit.empty() ? options.limit : options.devices == "double" ? "1h" : "60s");
+  result.limit = parse_duration(!options.limit.empty()        ? options.limit
+                                : options.devices == "double" ? "1h"
+                                                              : "60s");
   return result;
 }
 
@@ -102,7 +107,8 @@ struct Side {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Connection> connection;
 
-  Status open(const Options& options, const MeasurePlan& plan, std::unique_ptr<ByteStream> stream, bool initiator) {
+  Status open(const Options& options, const MeasurePlan& plan, std::unique_ptr<ByteStream> stream,
+              bool initiator) {
     try {
       transport = std::make_unique<Transport>(verbs, memory, transport_options(options, plan));
     } catch (const PathUnavailable& error) {
@@ -115,7 +121,8 @@ struct Side {
 
 double mebibytes(Bandwidth bandwidth) { return bandwidth.bytes_per_second / (1U << 20U); }
 Duration at_share(const std::vector<Duration>& sorted, double share) {
-  return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+  return sorted[std::min(sorted.size() - 1,
+                         static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
 }
 
 struct Spread {
@@ -124,7 +131,8 @@ struct Spread {
 };
 Spread spread_of(const std::vector<Duration>& values) {
   Spread spread;
-  for (const Duration value : values) spread.mean += value * (1.0 / static_cast<double>(values.size()));
+  for (const Duration value : values)
+    spread.mean += value * (1.0 / static_cast<double>(values.size()));
   double squares = 0;
   for (const Duration value : values) squares += std::pow(value.seconds - spread.mean.seconds, 2);
   spread.deviation = {std::sqrt(squares / static_cast<double>(values.size()))};
@@ -135,23 +143,27 @@ Spread spread_of(const std::vector<Duration>& values) {
 std::string to_text(const std::vector<Measured>& results, bool latency) {
   std::vector<std::vector<std::string>> rows;
   if (latency) {
-    rows.push_back({"#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99%[usec]",
-                    "99.9%[usec]"});
+    rows.push_back({"#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]",
+                    "t_avg[usec]", "t_stdev[usec]", "99%[usec]", "99.9%[usec]"});
   } else {
-    rows.push_back({"#bytes", "#iterations", "BW peak[MB/sec]", "BW average[MB/sec]", "MsgRate[Mpps]"});
+    rows.push_back(
+        {"#bytes", "#iterations", "BW peak[MB/sec]", "BW average[MB/sec]", "MsgRate[Mpps]"});
   }
   for (const Measured& result : results) {
-    std::vector<std::string>& row =
-        rows.emplace_back(std::vector<std::string>{fmt::format("{}", result.size.count), fmt::format("{}", result.iterations)});
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        fmt::format("{}", result.size.count), fmt::format("{}", result.iterations)});
     if (latency) {
       const auto& times = result.latencies;
       const Spread spread = spread_of(times);
-      for (const Duration value : {times.front(), times.back(), at_share(times, 0.5), spread.mean, spread.deviation, at_share(times, 0.99),
-                                   at_share(times, 0.999)})
+      for (const Duration value : {times.front(), times.back(), at_share(times, 0.5), spread.mean,
+                                   spread.deviation, at_share(times, 0.99), at_share(times, 0.999)})
         row.push_back(fmt::format("{:.2f}", value.us()));
     } else {
-      const double rate = result.size.count > 0 ? result.average.bytes_per_second / result.size.as_double() * 1e-6 : 0;
-      for (const double value : {mebibytes(result.peak), mebibytes(result.average)}) row.push_back(fmt::format("{:.2f}", value));
+      const double rate = result.size.count > 0
+                              ? result.average.bytes_per_second / result.size.as_double() * 1e-6
+                              : 0;
+      for (const double value : {mebibytes(result.peak), mebibytes(result.average)})
+        row.push_back(fmt::format("{:.2f}", value));
       row.push_back(fmt::format("{:.6f}", rate));
     }
   }
@@ -161,7 +173,8 @@ std::string to_text(const std::vector<Measured>& results, bool latency) {
 json::Value to_json(const std::vector<Measured>& results, bool latency) {
   json::Array list;
   for (const Measured& result : results) {
-    json::Value entry = json::Object{{"size_bytes", result.size.count}, {"iterations", static_cast<std::int64_t>(result.iterations)}};
+    json::Value entry = json::Object{{"size_bytes", result.size.count},
+                                     {"iterations", static_cast<std::int64_t>(result.iterations)}};
     if (latency) {
       const auto& times = result.latencies;
       entry.set("latency_min_us", rounded(times.front().us()));
@@ -194,27 +207,31 @@ json::Value moved_to_json(const Side& side) {
 }
 
 /// Without results: of the server, who hears only what it is to serve.
-void print(const Options& options, const Side& side, const std::string& operation, const std::vector<Measured>& results) {
+void print(const Options& options, const Side& side, const std::string& operation,
+           const std::vector<Measured>& results) {
   const std::string path(to_string(side.connection->path()));
   if (options.format == "json") {
-    write_file("-", json::dump(json::Object{{"format", 1},
-                                            {"operation", operation},
-                                            {"path", path},
-                                            {"memory", side.memory->name()},
-                                            {"nics", side.transport->nics()},
-                                            {"queue_pairs", static_cast<std::int64_t>(options.queue_pairs)},
-                                            {"results", to_json(results, options.latency)},
-                                            {"moved_bytes", moved_to_json(side)}}));
+    write_file("-", json::dump(json::Object{
+                        {"format", 1},
+                        {"operation", operation},
+                        {"path", path},
+                        {"memory", side.memory->name()},
+                        {"nics", side.transport->nics()},
+                        {"queue_pairs", static_cast<std::int64_t>(options.queue_pairs)},
+                        {"results", to_json(results, options.latency)},
+                        {"moved_bytes", moved_to_json(side)}}));
     return;
   }
   std::string moved;
   const json::Value counters = moved_to_json(side);
   for (const auto& [name, value] : *counters.as<json::Object>())
     if (*value.as<std::int64_t>() > 0)
-      moved +=
-          fmt::format("{}{} {}", moved.empty() ? "" : ", ", name, to_string(Bytes{static_cast<std::uint64_t>(*value.as<std::int64_t>())}));
-  write_file("-", fmt::format("{} by {}, {} over {}\n{}moved here: {}\n", options.operation, path, side.memory->name(),
-                              side.transport->nics(), to_text(results, options.latency), moved.empty() ? "nothing" : moved));
+      moved += fmt::format("{}{} {}", moved.empty() ? "" : ", ", name,
+                           to_string(Bytes{static_cast<std::uint64_t>(*value.as<std::int64_t>())}));
+  write_file("-",
+             fmt::format("{} by {}, {} over {}\n{}moved here: {}\n", options.operation, path,
+                         side.memory->name(), side.transport->nics(),
+                         to_text(results, options.latency), moved.empty() ? "nothing" : moved));
 }
 
 int failed(const Status& status) {
@@ -225,7 +242,8 @@ int failed(const Status& status) {
 int client(const Options& options, Side& side, std::unique_ptr<ByteStream> stream) {
   const MeasurePlan plan = plan_of(options);
   if (Status told = send_plan(*stream, plan, Duration{10}); !told.ok()) return failed(told);
-  if (Status open = side.open(options, plan, std::move(stream), true); !open.ok()) return failed(open);
+  if (Status open = side.open(options, plan, std::move(stream), true); !open.ok())
+    return failed(open);
   const auto results = run_client(*side.connection, *side.memory, plan);
   if (!results.ok()) return failed(results.status());
   side.connection->close();
@@ -236,12 +254,15 @@ int client(const Options& options, Side& side, std::unique_ptr<ByteStream> strea
 int server(const Options& options, Side& side, std::unique_ptr<ByteStream> stream) {
   const auto plan = receive_plan(*stream, Duration{10});
   if (!plan.ok()) return failed(plan.status());
-  if (Status open = side.open(options, plan.value(), std::move(stream), false); !open.ok()) return failed(open);
-  if (Status served = run_server(*side.connection, *side.memory, plan.value()); !served.ok()) return failed(served);
+  if (Status open = side.open(options, plan.value(), std::move(stream), false); !open.ok())
+    return failed(open);
+  if (Status served = run_server(*side.connection, *side.memory, plan.value()); !served.ok())
+    return failed(served);
   side.connection->close();
   // People look at the client; a program wants both sides' bytes.
   const auto operation = static_cast<std::size_t>(plan.value().operation);
-  if (options.format == "json" && !options.loopback) print(options, side, std::string(operation_names.at(operation)), {});
+  if (options.format == "json" && !options.loopback)
+    print(options, side, std::string(operation_names.at(operation)), {});
   return 0;
 }
 
@@ -289,60 +310,97 @@ int run(const Options& options) {
   const SetUp by = options.set_up == "tcp" ? SetUp::tcp : SetUp::rdma_cm;
   (void)plan_of(options);
   (void)transport_options(options, plan_of(options));
-  if (options.loopback && !options.host.empty()) throw InputError("--loopback has both ends in this process: it takes no host");
+  if (options.loopback && !options.host.empty())
+    throw InputError("--loopback has both ends in this process: it takes no host");
   if (options.loopback) return loopback(options);
-  if (options.devices == "double") throw InputError("--device double is in this process alone: it takes --loopback");
+  if (options.devices == "double")
+    throw InputError("--device double is in this process alone: it takes --loopback");
   Side side;
   side.memory = memory::make_memory(options.memory);
   side.verbs = make_ibverbs();
   if (!options.host.empty()) {
-    auto stream = connect(by, options.host, options.port, parse_duration(options.connect_limit.empty() ? "30s" : options.connect_limit));
+    auto stream =
+        connect(by, options.host, options.port,
+                parse_duration(options.connect_limit.empty() ? "30s" : options.connect_limit));
     if (stream.status().cause() == Cause::invalid) throw InputError(stream.status().text());
     return stream.ok() ? client(options, side, std::move(stream.value())) : failed(stream.status());
   }
   const auto listener = listen(by, options.port);
-  auto stream = listener->accept(parse_duration(options.connect_limit.empty() ? "600s" : options.connect_limit));
+  auto stream = listener->accept(
+      parse_duration(options.connect_limit.empty() ? "600s" : options.connect_limit));
   return stream.ok() ? server(options, side, std::move(stream.value())) : failed(stream.status());
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command.add_option("host", options.host, "the server's name or address; without it, this is the server");
-  command.add_option("--path", options.path, "auto, gdr, staged or tcp; by name it is that path or an error")->capture_default_str();
-  command.add_option("--memory", options.memory, "host, fake, bar:K (guests of gdr emulate) or cuda:K")->capture_default_str();
+  command.add_option("host", options.host,
+                     "the server's name or address; without it, this is the server");
+  command
+      .add_option("--path", options.path,
+                  "auto, gdr, staged or tcp; by name it is that path or an error")
+      ->capture_default_str();
+  command
+      .add_option("--memory", options.memory, "host, fake, bar:K (guests of gdr emulate) or cuda:K")
+      ->capture_default_str();
   command.add_option("--operation", options.operation, "write, read or send")
       ->check(CLI::IsMember({"write", "read", "send"}))
       ->capture_default_str();
-  command.add_option("--size", options.sizes, "sizes separated by commas, or all: 2B to 8MiB")->capture_default_str();
-  command.add_option("--iterations", options.iterations, "of each size")->check(CLI::Range(1, 100000000))->capture_default_str();
-  command.add_option("--depth", options.depth, "operations at once, for bandwidth")->check(CLI::Range(1, 4096))->capture_default_str();
-  command.add_option("--queue-pairs", options.queue_pairs, "of each NIC")->check(CLI::Range(1, 64))->capture_default_str();
-  command.add_option("--device", options.devices, "RDMA devices separated by commas (default: the nearest); double: one in this process");
-  command.add_option("--gid-index", options.gid_index, "entry of the GID table (default: RoCEv2, by address)")->check(CLI::Range(0, 255));
-  command.add_option("--level", options.level, "gdr up to this distance: LOC, PIX, PXB, PHB, SYS, or 0 to 4")->capture_default_str();
+  command.add_option("--size", options.sizes, "sizes separated by commas, or all: 2B to 8MiB")
+      ->capture_default_str();
+  command.add_option("--iterations", options.iterations, "of each size")
+      ->check(CLI::Range(1, 100000000))
+      ->capture_default_str();
+  command.add_option("--depth", options.depth, "operations at once, for bandwidth")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--queue-pairs", options.queue_pairs, "of each NIC")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command.add_option(
+      "--device", options.devices,
+      "RDMA devices separated by commas (default: the nearest); double: one in this process");
+  command
+      .add_option("--gid-index", options.gid_index,
+                  "entry of the GID table (default: RoCEv2, by address)")
+      ->check(CLI::Range(0, 255));
+  command
+      .add_option("--level", options.level,
+                  "gdr up to this distance: LOC, PIX, PXB, PHB, SYS, or 0 to 4")
+      ->capture_default_str();
   command.add_option("--chunk", options.chunk, "of bounce buffers")->capture_default_str();
   command.add_option("--bounce-buffers", options.bounce_buffers, "of each queue pair, each way")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
-  command.add_option("--set-up", options.set_up, "tcp or rdma_cm")->check(CLI::IsMember({"tcp", "rdma_cm"}))->capture_default_str();
+  command.add_option("--set-up", options.set_up, "tcp or rdma_cm")
+      ->check(CLI::IsMember({"tcp", "rdma_cm"}))
+      ->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
-  command.add_option("--limit", options.limit, "of one operation (default: 60s; of the double's clock 1h)");
-  command.add_option("--connect-limit", options.connect_limit,
-                     "until the server listens (default: 30s); of a server: until its client comes (600s)");
-  command.add_option("--timeout", options.timeout, "of the NIC: 4.096us times 2 to this until it sends again")
+  command.add_option("--limit", options.limit,
+                     "of one operation (default: 60s; of the double's clock 1h)");
+  command.add_option(
+      "--connect-limit", options.connect_limit,
+      "until the server listens (default: 30s); of a server: until its client comes (600s)");
+  command
+      .add_option("--timeout", options.timeout,
+                  "of the NIC: 4.096us times 2 to this until it sends again")
       ->check(CLI::Range(1, 24))
       ->capture_default_str();
-  command.add_flag("--latency", options.latency, "ping-pong; half of the time there and back (a read: all of it)");
+  command.add_flag("--latency", options.latency,
+                   "ping-pong; half of the time there and back (a read: all of it)");
   command.add_flag("--check", options.check, "compare CRC32C of the bytes at both ends");
   command.add_flag("--loopback", options.loopback, "both ends in this process");
   command.add_flag("--extra-copy", options.extra_copy,
-                   "a fault, for tests of counts: what is written or sent goes through host memory and back first");
-  command.add_option("--format", options.format, "how to print")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+                   "a fault, for tests of counts: what is written or sent goes through host memory "
+                   "and back first");
+  command.add_option("--format", options.format, "how to print")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
 }
 
 }  // namespace
 
 void add_transfer(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("transfer", "Transfer between the GPUs of two hosts, for real");
+  CLI::App* command =
+      app.add_subcommand("transfer", "Transfer between the GPUs of two hosts, for real");
   auto options = std::make_shared<Options>();
   add_options(*command, *options);
   command->footer(
@@ -358,7 +416,8 @@ void add_transfer(CLI::App& app, Context& context) {
       "Exit codes: 0 fine, 1 the transfer failed, 2 wrong input.");
   command->callback([command, options, &context] {
     // A shell variable that is not set must not make a client a server.
-    if (command->count("host") > 0 && options->host.empty()) throw InputError("host is empty; a server takes none at all");
+    if (command->count("host") > 0 && options->host.empty())
+      throw InputError("host is empty; a server takes none at all");
     context.exit_code = run(*options);
   });
 }

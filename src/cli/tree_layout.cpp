@@ -14,7 +14,8 @@ constexpr double margin = 56;
 /// Places the boxes of one host, from `left` on; returns the x behind it.
 class HostLayout {
  public:
-  HostLayout(const Host& host, const std::set<std::string>& shown, TreeLayout& layout) : host_(host), shown_(shown), layout_(layout) {}
+  HostLayout(const Host& host, const std::set<std::string>& shown, TreeLayout& layout)
+      : host_(host), shown_(shown), layout_(layout) {}
 
   double place(double left) {
     next_ = left;
@@ -41,16 +42,29 @@ class HostLayout {
     double sum = 0;
     int count = 0;
     std::size_t others = 0;
-    for (const std::string& node : nodes) place_below(node, 1, name_of(socket.name), sum, count, others);
+    for (const std::string& node : nodes)
+      place_below(node, 1, name_of(socket.name), sum, count, others);
     place_others(others, 1, name_of(socket.name), sum, count);
     if (count == 0) next_ += column;
     const double middle = count > 0 ? sum / count : left + column / 2;
-    layout_.boxes.push_back({name_of(socket.name), socket.name, socket.name + " " + socket.model, "cpu", middle, margin, {}});
+    layout_.boxes.push_back({name_of(socket.name),
+                             socket.name,
+                             socket.name + " " + socket.model,
+                             "cpu",
+                             middle,
+                             margin,
+                             {}});
     double x = middle;
     for (const std::string& node : nodes) {
       if (!shown_.contains(name_of(node))) continue;
       x += memory_column;
-      layout_.boxes.push_back({name_of(node), node, node + ", host memory", "memory", x, margin, {name_of(socket.name)}});
+      layout_.boxes.push_back({name_of(node),
+                               node,
+                               node + ", host memory",
+                               "memory",
+                               x,
+                               margin,
+                               {name_of(socket.name)}});
     }
     next_ = std::max(next_, x + column / 2);
   }
@@ -64,11 +78,14 @@ class HostLayout {
 
   bool is_shown(const Device& device) const {
     return shown_.contains(name_of(device.name)) ||
-           std::any_of(host_.devices.begin(), host_.devices.end(), [&](const Device& below) { return below.under == device.name && is_shown(below); });
+           std::any_of(host_.devices.begin(), host_.devices.end(), [&](const Device& below) {
+             return below.under == device.name && is_shown(below);
+           });
   }
 
   /// Devices right below `above_name` that have a part in it; the others are counted.
-  void place_below(const std::string& above_name, int depth, const std::string& above, double& sum, int& count, std::size_t& others) {
+  void place_below(const std::string& above_name, int depth, const std::string& above, double& sum,
+                   int& count, std::size_t& others) {
     for (const Device& device : host_.devices) {
       if (device.under != above_name) continue;
       if (!is_shown(device)) {
@@ -80,11 +97,18 @@ class HostLayout {
     }
   }
 
-  void place_others(std::size_t others, int depth, const std::string& above, double& sum, int& count) {
+  void place_others(std::size_t others, int depth, const std::string& above, double& sum,
+                    int& count) {
     if (others == 0) return;
     const double x = next_ + column / 2;
     next_ += column;
-    layout_.boxes.push_back({above + " others", fmt::format("+{}", others), fmt::format("{} devices without a part in this", others), "others", x, margin + depth * row, {above}});
+    layout_.boxes.push_back({above + " others",
+                             fmt::format("+{}", others),
+                             fmt::format("{} devices without a part in this", others),
+                             "others",
+                             x,
+                             margin + depth * row,
+                             {above}});
     sum += x;
     ++count;
   }
@@ -104,7 +128,13 @@ class HostLayout {
       next_ += column;
     }
     std::string title = device.name + (device.model.empty() ? "" : " " + device.model);
-    layout_.boxes.push_back({name_of(device.name), device.name, std::move(title), std::string(to_string(device.kind)), x, margin + depth * row, {above}});
+    layout_.boxes.push_back({name_of(device.name),
+                             device.name,
+                             std::move(title),
+                             std::string(to_string(device.kind)),
+                             x,
+                             margin + depth * row,
+                             {above}});
     layout_.height = std::max(layout_.height, margin * 2 + depth * row);
     return x;
   }
@@ -118,11 +148,13 @@ class HostLayout {
 }  // namespace
 
 const TreeLayout::Box* TreeLayout::find(const std::string& name) const {
-  const auto found = std::find_if(boxes.begin(), boxes.end(), [&](const Box& box) { return box.name == name; });
+  const auto found =
+      std::find_if(boxes.begin(), boxes.end(), [&](const Box& box) { return box.name == name; });
   return found == boxes.end() ? nullptr : &*found;
 }
 
-TreeLayout lay_out(const Graph& graph, const Transfer& transfer, const std::set<std::string>& shown) {
+TreeLayout lay_out(const Graph& graph, const Transfer& transfer,
+                   const std::set<std::string>& shown) {
   TreeLayout layout;
   const Topology& topology = graph.topology();
   // Numbers stand beside the outermost lines.
@@ -133,7 +165,8 @@ TreeLayout lay_out(const Graph& graph, const Transfer& transfer, const std::set<
   if (two) x = HostLayout(topology.hosts.at(transfer.to.host), shown, layout).place(x + column);
   layout.width = x + room;
   if (two) {
-    TreeLayout::Box fabric{"fabric", "network", "the network", "fabric", layout.width / 2, layout.height + 10, {}};
+    TreeLayout::Box fabric{"fabric",           "network", "the network", "fabric", layout.width / 2,
+                           layout.height + 10, {}};
     for (const TreeLayout::Box& box : layout.boxes)
       if (box.kind == "nic") fabric.joined.push_back(box.name);
     layout.boxes.push_back(std::move(fabric));

@@ -12,7 +12,8 @@ namespace gdr::cli {
 /// From a socket to the memory beside it, with room for an arrow and its number between.
 inline constexpr double memory_column = 136;
 
-/// The hosts of a transfer as boxes: sockets with their memory at the top, devices below, the network at the bottom.
+/// The hosts of a transfer as boxes: sockets with their memory at the top, devices below, the
+/// network at the bottom.
 struct TreeLayout {
   struct Box {
     std::string name;   ///< as the graph labels it: "h0/gpu0"
@@ -30,7 +31,9 @@ struct TreeLayout {
   [[nodiscard]] const Box* find(const std::string& name) const;
 };
 
-/// Boxes of the devices and NUMA nodes in `shown` (labels) and of what is above them; the others are counted in one box each.
-TreeLayout lay_out(const Graph& graph, const Transfer& transfer, const std::set<std::string>& shown);
+/// Boxes of the devices and NUMA nodes in `shown` (labels) and of what is above them; the others
+/// are counted in one box each.
+TreeLayout lay_out(const Graph& graph, const Transfer& transfer,
+                   const std::set<std::string>& shown);
 
 }  // namespace gdr::cli

@@ -30,7 +30,9 @@ struct Options {
 
 using Results = std::vector<const sim::CaseResult*>;
 
-std::string unit(const sim::PublishedCase& published) { return sim::is_bandwidth(published.metric) ? "GB/s" : "us"; }
+std::string unit(const sim::PublishedCase& published) {
+  return sim::is_bandwidth(published.metric) ? "GB/s" : "us";
+}
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100); }
 
@@ -42,7 +44,8 @@ std::string rough_number(double value) {
 
 std::string range_text(const sim::CaseResult& result) {
   if (result.high <= 0) return {};
-  return fmt::format("{}..{}{}", rough_number(result.low), rough_number(result.high), result.in_range() ? "" : "!");
+  return fmt::format("{}..{}{}", rough_number(result.low), rough_number(result.high),
+                     result.in_range() ? "" : "!");
 }
 
 /// A name that the figures leave no room for in 80 columns stands on a line of its own above them.
@@ -54,7 +57,9 @@ std::string case_table(const Results& results) {
     const std::string& name = r->published->name;
     const bool fits = name.size() <= longest_name;
     above.push_back(fits ? "" : name + "\n");
-    rows.push_back({fits ? name : "", short_number(r->predicted), short_number(r->published->measured), unit(*r->published), percent(r->error()), range_text(*r)});
+    rows.push_back({fits ? name : "", short_number(r->predicted),
+                    short_number(r->published->measured), unit(*r->published), percent(r->error()),
+                    range_text(*r)});
   }
   std::string text;
   const std::vector<std::string> lines = split(table(rows), '\n');
@@ -64,48 +69,67 @@ std::string case_table(const Results& results) {
 
 std::vector<std::string> summary_row(const std::string& name, const Results& results, bool ranges) {
   const sim::Errors errors = sim::errors_of(results);
-  return {name, fmt::format("{}", errors.count), fmt::format("{:.1f} %", errors.median * 100), fmt::format("{:.1f} %", errors.percentile90 * 100),
-          ranges ? fmt::format("{:.0f} %", errors.in_range * 100) : "", ranges ? fmt::format("{:.2f}", errors.range) : ""};
+  return {name,
+          fmt::format("{}", errors.count),
+          fmt::format("{:.1f} %", errors.median * 100),
+          fmt::format("{:.1f} %", errors.percentile90 * 100),
+          ranges ? fmt::format("{:.0f} %", errors.in_range * 100) : "",
+          ranges ? fmt::format("{:.2f}", errors.range) : ""};
 }
 
 /// Category by category, in order of name.
 std::map<std::string, Results> by_category(const Results& results) {
   std::map<std::string, Results> categories;
-  for (const sim::CaseResult* result : results) categories[result->published->category].push_back(result);
+  for (const sim::CaseResult* result : results)
+    categories[result->published->category].push_back(result);
   return categories;
 }
 
 std::string summary(const Results& results, bool ranges) {
-  std::vector<std::vector<std::string>> rows{{"category", "cases", "median |error|", "90 %", "in range", "high/low"}};
-  for (const auto& [name, some] : by_category(results)) rows.push_back(summary_row(name, some, ranges));
+  std::vector<std::vector<std::string>> rows{
+      {"category", "cases", "median |error|", "90 %", "in range", "high/low"}};
+  for (const auto& [name, some] : by_category(results))
+    rows.push_back(summary_row(name, some, ranges));
   rows.push_back(summary_row("all", results, ranges));
   return table(rows);
 }
 
 Results worst(Results results, std::size_t count) {
-  std::stable_sort(results.begin(), results.end(), [](const auto* a, const auto* b) { return std::abs(a->error()) > std::abs(b->error()); });
+  std::stable_sort(results.begin(), results.end(), [](const auto* a, const auto* b) {
+    return std::abs(a->error()) > std::abs(b->error());
+  });
   results.resize(std::min(results.size(), count));
   return results;
 }
 
-std::string to_text(const Results& validation, const Results& calibration, const sim::PublishedCases& all, bool ranges) {
+std::string to_text(const Results& validation, const Results& calibration,
+                    const sim::PublishedCases& all, bool ranges) {
   std::string text;
-  for (const auto& [title, results] : {std::pair{"Validation: figures that no parameter was fitted to", validation},
-                                       std::pair{"Calibration: figures that parameters may rest on", calibration}}) {
+  for (const auto& [title, results] :
+       {std::pair{"Validation: figures that no parameter was fitted to", validation},
+        std::pair{"Calibration: figures that parameters may rest on", calibration}}) {
     if (results.empty()) continue;
     text += fmt::format("{}\n\n", title);
-    for (const auto& [name, some] : by_category(results)) text += fmt::format("{}\n{}\n", name, case_table(some));
+    for (const auto& [name, some] : by_category(results))
+      text += fmt::format("{}\n{}\n", name, case_table(some));
     text += summary(results, ranges) + "\n";
     text += "pred., meas.: predicted and measured.\n";
-    if (ranges) text += "range: what the prediction may be off by; ! the measured value lies outside.\nin range: share of measured values inside; high/low: of the ranges, median.\n";
+    if (ranges)
+      text +=
+          "range: what the prediction may be off by; ! the measured value lies outside.\nin range: "
+          "share of measured values inside; high/low: of the ranges, median.\n";
     text += "\n";
   }
   if (!validation.empty()) {
     text += "The worst of validation\n\n";
     for (const sim::CaseResult* r : worst(validation, 10)) {
-      text += wrapped(fmt::format("{} ({}): {}{}", r->published->name, percent(r->error()), short_number(r->predicted), " " + unit(*r->published)), 2) + "\n";
+      text += wrapped(fmt::format("{} ({}): {}{}", r->published->name, percent(r->error()),
+                                  short_number(r->predicted), " " + unit(*r->published)),
+                      2) +
+              "\n";
       if (!r->bottleneck.empty()) text += wrapped("  limited by " + r->bottleneck, 4) + "\n";
-      for (const std::string& estimate : r->estimates) text += wrapped("  estimate " + estimate, 4) + "\n";
+      for (const std::string& estimate : r->estimates)
+        text += wrapped("  estimate " + estimate, 4) + "\n";
     }
     text += "\n";
   }
@@ -125,18 +149,28 @@ std::string to_text(const Results& validation, const Results& calibration, const
 json::Value errors_to_json(const Results& results) {
   const sim::Errors errors = sim::errors_of(results);
   const bool ranges = errors.range > 0;
-  return json::Object{{"cases", static_cast<std::int64_t>(errors.count)}, {"median", rounded(errors.median)}, {"percentile90", rounded(errors.percentile90)},
-                      {"in_range", ranges ? rounded(errors.in_range) : json::Value()}, {"high_over_low", ranges ? rounded(errors.range) : json::Value()}};
+  return json::Object{{"cases", static_cast<std::int64_t>(errors.count)},
+                      {"median", rounded(errors.median)},
+                      {"percentile90", rounded(errors.percentile90)},
+                      {"in_range", ranges ? rounded(errors.in_range) : json::Value()},
+                      {"high_over_low", ranges ? rounded(errors.range) : json::Value()}};
 }
 
-std::string to_json_text(const Results& validation, const Results& calibration, const sim::PublishedCases& all) {
+std::string to_json_text(const Results& validation, const Results& calibration,
+                         const sim::PublishedCases& all) {
   json::Array cases;
   for (const Results* results : {&validation, &calibration})
     for (const sim::CaseResult* r : *results) {
       const sim::PublishedCase& p = *r->published;
-      json::Value one(json::Object{{"name", p.name}, {"category", p.category}, {"use", p.calibration ? "calibration" : "validation"}, {"platform", p.platform},
-                                   {"metric", to_string(p.metric)}, {"unit", unit(p)}, {"predicted", rounded(r->predicted)},
-                                   {"measured", rounded(p.measured)}, {"error", rounded(r->error())}});
+      json::Value one(json::Object{{"name", p.name},
+                                   {"category", p.category},
+                                   {"use", p.calibration ? "calibration" : "validation"},
+                                   {"platform", p.platform},
+                                   {"metric", to_string(p.metric)},
+                                   {"unit", unit(p)},
+                                   {"predicted", rounded(r->predicted)},
+                                   {"measured", rounded(p.measured)},
+                                   {"error", rounded(r->error())}});
       if (r->high > 0) {
         one.set("low", rounded(r->low));
         one.set("high", rounded(r->high));
@@ -149,30 +183,46 @@ std::string to_json_text(const Results& validation, const Results& calibration, 
       cases.push_back(std::move(one));
     }
   json::Object categories;
-  for (const auto& [name, some] : by_category(validation)) categories.emplace_back(name, errors_to_json(some));
+  for (const auto& [name, some] : by_category(validation))
+    categories.emplace_back(name, errors_to_json(some));
   json::Array left_out;
-  for (const sim::LeftOut& left : all.left_out) left_out.emplace_back(json::Object{{"name", left.name}, {"reason", left.reason}});
-  return json::dump(json::Object{{"format", 1}, {"validation", errors_to_json(validation)}, {"calibration", errors_to_json(calibration)},
-                                 {"categories", std::move(categories)}, {"cases", std::move(cases)}, {"left_out", std::move(left_out)}});
+  for (const sim::LeftOut& left : all.left_out)
+    left_out.emplace_back(json::Object{{"name", left.name}, {"reason", left.reason}});
+  return json::dump(json::Object{{"format", 1},
+                                 {"validation", errors_to_json(validation)},
+                                 {"calibration", errors_to_json(calibration)},
+                                 {"categories", std::move(categories)},
+                                 {"cases", std::move(cases)},
+                                 {"left_out", std::move(left_out)}});
 }
 
-std::vector<sim::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models, const std::vector<sim::PublishedCase>& cases, bool ranges) {
-  Progress progress(ranges ? "running published cases and their ranges" : "running published cases", cases.size());
+std::vector<sim::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models,
+                                       const std::vector<sim::PublishedCase>& cases, bool ranges) {
+  Progress progress(ranges ? "running published cases and their ranges" : "running published cases",
+                    cases.size());
   return sim::run_published(simulator, models, cases, ranges, [&] { progress.step(); });
 }
 
 int run(const Options& options, const ModelLibrary& models) {
   const std::filesystem::path data = std::filesystem::path(models.folder()).parent_path();
-  const std::vector<std::string> paths = options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"} : options.paths;
+  const std::vector<std::string> paths =
+      options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"}
+                            : options.paths;
   const sim::PublishedCases all = sim::load_published(paths, data / "topologies");
-  if (all.cases.empty()) throw InputError("no case in " + (options.paths.empty() ? models.folder() + "/published" : options.paths.front()) + "; give a file or folder of cases");
+  if (all.cases.empty())
+    throw InputError(
+        "no case in " +
+        (options.paths.empty() ? models.folder() + "/published" : options.paths.front()) +
+        "; give a file or folder of cases");
   sim::Simulator simulator;
   const auto results = run_cases(simulator, models, all.cases, !options.no_ranges);
   Results validation;
   Results calibration;
-  for (const sim::CaseResult& result : results) (result.published->calibration ? calibration : validation).push_back(&result);
+  for (const sim::CaseResult& result : results)
+    (result.published->calibration ? calibration : validation).push_back(&result);
   if (options.format == "json") write_file("-", to_json_text(validation, calibration, all));
-  else if (options.format == "html") write_file("-", validation_to_html(validation, calibration, all));
+  else if (options.format == "html")
+    write_file("-", validation_to_html(validation, calibration, all));
   else write_file("-", to_text(validation, calibration, all, !options.no_ranges));
   const sim::Errors errors = sim::errors_of(validation);
   return errors.median <= most_median && errors.percentile90 <= most_percentile90 ? 0 : 1;
@@ -181,11 +231,16 @@ int run(const Options& options, const ModelLibrary& models) {
 }  // namespace
 
 void add_validate(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("validate", "Run published measurements and compare: predicted, measured, error");
+  CLI::App* command = app.add_subcommand(
+      "validate", "Run published measurements and compare: predicted, measured, error");
   auto options = std::make_shared<Options>();
-  command->add_option("cases", options->paths, "files or folders of cases (default: those that come with the models)");
-  command->add_option("--format", options->format, "how to print")->check(CLI::IsMember({"text", "json", "html"}))->capture_default_str();
-  command->add_flag("--no-ranges", options->no_ranges, "leave out the ranges, which take most of the time");
+  command->add_option("cases", options->paths,
+                      "files or folders of cases (default: those that come with the models)");
+  command->add_option("--format", options->format, "how to print")
+      ->check(CLI::IsMember({"text", "json", "html"}))
+      ->capture_default_str();
+  command->add_flag("--no-ranges", options->no_ranges,
+                    "leave out the ranges, which take most of the time");
   command->footer(
       "Example:\n"
       "  gdr validate --format html > validation.html\n"

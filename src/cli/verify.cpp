@@ -23,14 +23,21 @@ struct Options {
 };
 
 std::string figure_text(const measured::Figure& figure) {
-  const std::string ends = figure.gpus ? fmt::format(" GPU {} to {}", figure.gpus->first, figure.gpus->second) : "";
-  const std::string peer = !figure.peer_to_peer ? "" : *figure.peer_to_peer ? ", P2P on" : ", P2P off";
-  return fmt::format("{}{}, {}{}{}: {}", figure.tool, ends, to_string(figure.size), figure.bidirectional ? ", both directions" : "", peer,
-                     figure.bandwidth ? fmt::format("{:.4g} GB/s", figure.bandwidth->gigabytes_per_second()) : fmt::format("{:.4g} us", figure.latency->us()));
+  const std::string ends =
+      figure.gpus ? fmt::format(" GPU {} to {}", figure.gpus->first, figure.gpus->second) : "";
+  const std::string peer = !figure.peer_to_peer   ? ""
+                           : *figure.peer_to_peer ? ", P2P on"
+                                                  : ", P2P off";
+  return fmt::format("{}{}, {}{}{}: {}", figure.tool, ends, to_string(figure.size),
+                     figure.bidirectional ? ", both directions" : "", peer,
+                     figure.bandwidth
+                         ? fmt::format("{:.4g} GB/s", figure.bandwidth->gigabytes_per_second())
+                         : fmt::format("{:.4g} us", figure.latency->us()));
 }
 
 std::string predicted_text(const measured::Fit& fit, const measured::Candidate& candidate) {
-  return fit.figure.bandwidth ? fmt::format("{:.4g} GB/s", candidate.predicted * 1e-9) : fmt::format("{:.4g} us", candidate.predicted * 1e6);
+  return fit.figure.bandwidth ? fmt::format("{:.4g} GB/s", candidate.predicted * 1e-9)
+                              : fmt::format("{:.4g} us", candidate.predicted * 1e6);
 }
 
 std::string text_of(const std::vector<measured::Fit>& fits) {
@@ -41,13 +48,16 @@ std::string text_of(const std::vector<measured::Fit>& fits) {
     std::vector<std::vector<std::string>> rows;
     for (std::size_t i = 0; i < std::min<std::size_t>(fit.candidates.size(), 5); ++i) {
       const auto& c = fit.candidates[i];
-      rows.push_back({"    " + c.path, predicted_text(fit, c), fmt::format("{:+.0f} %", c.deviation * 100)});
+      rows.push_back(
+          {"    " + c.path, predicted_text(fit, c), fmt::format("{:+.0f} %", c.deviation * 100)});
       if (!c.condition.empty()) rows.back().front() += ", " + c.condition;
       constexpr std::size_t widest = 58;
-      if (rows.back().front().size() > widest) rows.back().front().replace(widest - 3, std::string::npos, "...");
+      if (rows.back().front().size() > widest)
+        rows.back().front().replace(widest - 3, std::string::npos, "...");
     }
     if (!rows.empty()) out += table(rows);
-    out += "  " + wrapped(fmt::format("{} ({})", fit.verdict, to_string(fit.sureness)), 2, 78) + "\n";
+    out +=
+        "  " + wrapped(fmt::format("{} ({})", fit.verdict, to_string(fit.sureness)), 2, 78) + "\n";
     out += "  " + wrapped("Next: " + fit.next, 2, 78) + "\n";
   }
   return out;
@@ -56,8 +66,12 @@ std::string text_of(const std::vector<measured::Fit>& fits) {
 json::Value json_of(const std::vector<measured::Fit>& fits) {
   json::Array list;
   for (const measured::Fit& fit : fits) {
-    json::Value item = json::Object{{"tool", fit.figure.tool}, {"line", json::Value(static_cast<std::int64_t>(fit.figure.line))}, {"size_bytes", json::Value(fit.figure.size.count)}};
-    if (fit.figure.bandwidth) item.set("measured_bytes_per_second", rounded(fit.figure.bandwidth->bytes_per_second));
+    json::Value item =
+        json::Object{{"tool", fit.figure.tool},
+                     {"line", json::Value(static_cast<std::int64_t>(fit.figure.line))},
+                     {"size_bytes", json::Value(fit.figure.size.count)}};
+    if (fit.figure.bandwidth)
+      item.set("measured_bytes_per_second", rounded(fit.figure.bandwidth->bytes_per_second));
     else item.set("measured_seconds", rounded(fit.figure.latency->seconds));
     item.set("bidirectional", fit.figure.bidirectional);
     if (!fit.from.empty()) item.set("from", fit.from);
@@ -65,7 +79,8 @@ json::Value json_of(const std::vector<measured::Fit>& fits) {
     json::Array candidates;
     for (const auto& c : fit.candidates) {
       json::Value one = json::Object{{"path", c.path}, {"condition", c.condition}};
-      one.set(fit.figure.bandwidth ? "predicted_bytes_per_second" : "predicted_seconds", rounded(c.predicted));
+      one.set(fit.figure.bandwidth ? "predicted_bytes_per_second" : "predicted_seconds",
+              rounded(c.predicted));
       one.set("deviation", rounded(c.deviation));
       candidates.push_back(std::move(one));
     }
@@ -88,7 +103,8 @@ int run(const Options& options, const ModelLibrary& models) {
     figures.insert(figures.end(), more.begin(), more.end());
   }
   sim::Simulator simulator;
-  const std::vector<measured::Fit> fits = measured::fit(simulator, topology, models, figures, options.ends);
+  const std::vector<measured::Fit> fits =
+      measured::fit(simulator, topology, models, figures, options.ends);
   write_file("-", options.format == "json" ? json::dump(json_of(fits)) : text_of(fits));
   return std::any_of(fits.begin(), fits.end(), measured::is_downgrade) ? 1 : 0;
 }
@@ -96,14 +112,24 @@ int run(const Options& options, const ModelLibrary& models) {
 }  // namespace
 
 void add_verify(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("verify", "Say which path a measured bandwidth or latency fits, and what to look at next");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Say which path a measured bandwidth or latency fits, and what to look at next");
   auto options = std::make_shared<Options>();
   command->add_option("topology", options->topology, "topology file or listing")->required();
-  command->add_option("--measured", options->measured, "output of ib_write_bw and its kind, nccl-tests, OSU, nvbandwidth, p2pBandwidthLatencyTest, gdsio; - is standard input")->required();
-  command->add_option("--from", options->ends.from, "HOST/GPU that sends (gdsio: also HOST/DRIVE), where the tool does not say; gpu0 of the first host");
+  command
+      ->add_option("--measured", options->measured,
+                   "output of ib_write_bw and its kind, nccl-tests, OSU, nvbandwidth, "
+                   "p2pBandwidthLatencyTest, gdsio; - is standard input")
+      ->required();
+  command->add_option("--from", options->ends.from,
+                      "HOST/GPU that sends (gdsio: also HOST/DRIVE), where the tool does not say; "
+                      "gpu0 of the first host");
   command->add_option("--to", options->ends.to, "HOST/GPU that receives; gpu0 of the second host");
-  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first")->allow_extra_args(false);
-  command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first")
+      ->allow_extra_args(false);
+  command->add_option("--format", options->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->footer(
       "Example:\n"
       "  gdr verify machine.json --measured ib_write_bw.txt --from h0/gpu0 --to h1/gpu0\n"

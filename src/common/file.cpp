@@ -25,14 +25,17 @@ constexpr std::size_t max_file_bytes = std::size_t{64} << 20U;
 std::string read_file(const std::string& path) {
   errno = 0;
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw InputError(fmt::format("{}: is a directory, a file is needed", path));
+  if (std::filesystem::is_directory(path, ignored))
+    throw InputError(fmt::format("{}: is a directory, a file is needed", path));
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(path, "open it");
   std::string content;
   char buffer[1U << 16U];
   while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
     content.append(buffer, static_cast<std::size_t>(in.gcount()));
-    if (content.size() > max_file_bytes) throw InputError(fmt::format("{}: larger than 64 MiB, more than any file that gdr reads", path));
+    if (content.size() > max_file_bytes)
+      throw InputError(
+          fmt::format("{}: larger than 64 MiB, more than any file that gdr reads", path));
   }
   if (in.bad()) fail(path, "read it");
   return content;
@@ -40,15 +43,18 @@ std::string read_file(const std::string& path) {
 
 void write_file(const std::string& path, std::string_view content) {
   if (path == "-") {
-    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size() || std::fflush(stdout) != 0)
+    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size() ||
+        std::fflush(stdout) != 0)
       fail("standard output", "write to it");
     return;
   }
   std::error_code error;
-  const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  const bool special =
+      std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
   // A link stays a link: what it points to is replaced.
-  const std::string real =
-      std::filesystem::is_symlink(path, error) ? std::filesystem::weakly_canonical(path, error).string() : path;
+  const std::string real = std::filesystem::is_symlink(path, error)
+                               ? std::filesystem::weakly_canonical(path, error).string()
+                               : path;
   const std::string target = special ? path : real + ".part";
   errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);

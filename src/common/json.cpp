@@ -51,14 +51,17 @@ class Builder {
     check(stack_.back().value.as<Object>() != nullptr, "a key outside an object");
     stack_.back().key.clear();
     if (!stack_.back().names.insert(name).second)
-      return fail_here(fmt::format("the name \"{}\" stands twice in one object; it must be unique", printable(name)));
+      return fail_here(fmt::format("the name \"{}\" stands twice in one object; it must be unique",
+                                   printable(name)));
     stack_.back().key = std::move(name);
     return true;
   }
 
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const nlohmann::json::exception& error) {
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& error) {
     std::string text = error.what();
-    // Drop nlohmann's "[json.exception.parse_error.101] parse error " prefix: what follows names line and column.
+    // Drop nlohmann's "[json.exception.parse_error.101] parse error " prefix: what follows names
+    // line and column.
     if (const auto end = text.find("] "); end != std::string::npos) text.erase(0, end + 2);
     if (text.starts_with("parse error ")) text.erase(0, std::string_view("parse error ").size());
     // The token may be anything: not UTF-8, a whole file.
@@ -74,7 +77,8 @@ class Builder {
   struct Level {
     Value value;
     std::string key;
-    std::set<std::string> names;  ///< of an object's members: a linear search would take a large object's size squared
+    std::set<std::string> names;  ///< of an object's members: a linear search would take a large
+                                  ///< object's size squared
   };
 
   bool fail(std::string text) {
@@ -91,7 +95,8 @@ class Builder {
     return fail(fmt::format("at {}: {}", path.empty() ? "/" : printable(path, 200), text));
   }
   bool open(Value value) {
-    if (stack_.size() >= max_depth) return fail_here(fmt::format("nested deeper than {} levels", max_depth));
+    if (stack_.size() >= max_depth)
+      return fail_here(fmt::format("nested deeper than {} levels", max_depth));
     stack_.push_back({std::move(value), {}, {}});
     return true;
   }
@@ -106,7 +111,8 @@ class Builder {
     } else if (auto* array = stack_.back().value.as<Array>()) {
       array->push_back(std::move(value));
     } else {
-      stack_.back().value.as<Object>()->emplace_back(std::move(stack_.back().key), std::move(value));
+      stack_.back().value.as<Object>()->emplace_back(std::move(stack_.back().key),
+                                                     std::move(value));
     }
     return true;
   }
@@ -146,7 +152,8 @@ struct Writer {
       return "[" + text + "]";
     }
     if (const auto* object = value.as<Object>()) {
-      for (const auto& [name, item] : *object) text += (text.empty() ? "" : ", ") + quote(name) + ": " + flat(item);
+      for (const auto& [name, item] : *object)
+        text += (text.empty() ? "" : ", ") + quote(name) + ": " + flat(item);
       return "{" + text + "}";
     }
     return scalar(value);
@@ -176,7 +183,8 @@ struct Writer {
       for (const Value& child : *array) item("", child);
     else
       for (const auto& [name, child] : *object) item(quote(name) + ": ", child);
-    out += "\n" + std::string(static_cast<std::size_t>(indent), ' ') + (array != nullptr ? "]" : "}");
+    out +=
+        "\n" + std::string(static_cast<std::size_t>(indent), ' ') + (array != nullptr ? "]" : "}");
   }
 };
 
@@ -189,7 +197,9 @@ const Value* Value::find(std::string_view name) const {
   return nullptr;
 }
 
-Value* Value::find(std::string_view name) { return const_cast<Value*>(std::as_const(*this).find(name)); }
+Value* Value::find(std::string_view name) {
+  return const_cast<Value*>(std::as_const(*this).find(name));
+}
 
 void Value::set(std::string_view name, Value value) {
   if (is_null()) storage_ = Object{};

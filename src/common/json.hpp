@@ -11,26 +11,29 @@ namespace gdr::json {
 
 class Value;
 using Array = std::vector<Value>;
-/// Members in the order in which they were written; names are unique (the parser refuses a name given twice).
+/// Members in the order in which they were written; names are unique (the parser refuses a name
+/// given twice).
 using Object = std::vector<std::pair<std::string, Value>>;
 
 /// A JSON document as plain data. This is the only JSON type outside json.cpp.
 class Value {
  public:
-  using Storage = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object>;
+  using Storage =
+      std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object>;
 
   Value() = default;
-  Value(std::nullptr_t) {}                                            // NOLINT(google-explicit-constructor): a JSON literal
-  Value(bool b) : storage_(b) {}                                      // NOLINT(google-explicit-constructor)
-  Value(int i) : storage_(std::int64_t{i}) {}                         // NOLINT(google-explicit-constructor)
-  Value(std::int64_t i) : storage_(i) {}                              // NOLINT(google-explicit-constructor)
-  Value(std::uint64_t i) : storage_(static_cast<std::int64_t>(i)) {}  // NOLINT(google-explicit-constructor)
-  Value(double d) : storage_(d) {}                                    // NOLINT(google-explicit-constructor)
-  Value(std::string s) : storage_(std::move(s)) {}                    // NOLINT(google-explicit-constructor)
-  Value(std::string_view s) : storage_(std::string(s)) {}             // NOLINT(google-explicit-constructor)
-  Value(const char* s) : storage_(std::string(s)) {}                  // NOLINT(google-explicit-constructor)
-  Value(Array a) : storage_(std::move(a)) {}                          // NOLINT(google-explicit-constructor)
-  Value(Object o) : storage_(std::move(o)) {}                         // NOLINT(google-explicit-constructor)
+  Value(std::nullptr_t) {}        // NOLINT(google-explicit-constructor): a JSON literal
+  Value(bool b) : storage_(b) {}  // NOLINT(google-explicit-constructor)
+  Value(int i) : storage_(std::int64_t{i}) {}  // NOLINT(google-explicit-constructor)
+  Value(std::int64_t i) : storage_(i) {}       // NOLINT(google-explicit-constructor)
+  Value(std::uint64_t i)
+      : storage_(static_cast<std::int64_t>(i)) {}          // NOLINT(google-explicit-constructor)
+  Value(double d) : storage_(d) {}                         // NOLINT(google-explicit-constructor)
+  Value(std::string s) : storage_(std::move(s)) {}         // NOLINT(google-explicit-constructor)
+  Value(std::string_view s) : storage_(std::string(s)) {}  // NOLINT(google-explicit-constructor)
+  Value(const char* s) : storage_(std::string(s)) {}       // NOLINT(google-explicit-constructor)
+  Value(Array a) : storage_(std::move(a)) {}               // NOLINT(google-explicit-constructor)
+  Value(Object o) : storage_(std::move(o)) {}              // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const Storage& storage() const { return storage_; }
   template <typename T>
@@ -55,14 +58,16 @@ class Value {
   Storage storage_ = nullptr;
 };
 
-/// Parses `text`; `name` stands for the source in errors. Throws InputError: syntax (with line and column), a name given
-/// twice in one object, nesting deeper than 64, an integer beyond 64 bits.
+/// Parses `text`; `name` stands for the source in errors. Throws InputError: syntax (with line and
+/// column), a name given twice in one object, nesting deeper than 64, an integer beyond 64 bits.
 Value parse(std::string_view text, std::string_view name);
 
-/// Reads and parses a file. Throws InputError when it cannot be read, is larger than 64 MiB, or does not parse.
+/// Reads and parses a file. Throws InputError when it cannot be read, is larger than 64 MiB, or
+/// does not parse.
 Value parse_file(const std::string& path);
 
-/// Writes JSON with two spaces of indentation; arrays and objects that fit a line of `width` stay on one line.
+/// Writes JSON with two spaces of indentation; arrays and objects that fit a line of `width` stay
+/// on one line.
 std::string dump(const Value& value, int width = 110);
 
 }  // namespace gdr::json

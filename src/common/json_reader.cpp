@@ -25,7 +25,8 @@ Node::Node(const Value& value, std::string file, std::string path)
     : value_(&value), file_(std::move(file)), path_(std::move(path)) {}
 
 void Node::fail(std::string_view problem) const {
-  throw InputError(fmt::format("{}: at {}: {}", file_, path_.empty() ? "/" : printable(path_, 200), printable(problem, 2000)));
+  throw InputError(fmt::format("{}: at {}: {}", file_, path_.empty() ? "/" : printable(path_, 200),
+                               printable(problem, 2000)));
 }
 
 void Node::fail(std::string_view found, std::string_view allowed) const {
@@ -40,7 +41,9 @@ std::string Node::string() const {
 
 std::string Node::name() const {
   std::string text = string();
-  const auto good = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  const auto good = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  };
   if (text.empty() || !std::all_of(text.begin(), text.end(), good))
     fail(describe(*value_), "a name of letters, digits, '-', '_' and '.'");
   return text;
@@ -54,7 +57,8 @@ bool Node::boolean() const {
 
 std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
   const auto* i = value_->as<std::int64_t>();
-  if (i == nullptr || *i < low || *i > high) fail(describe(*value_), fmt::format("an integer from {} to {}", low, high));
+  if (i == nullptr || *i < low || *i > high)
+    fail(describe(*value_), fmt::format("an integer from {} to {}", low, high));
   return *i;
 }
 
@@ -92,7 +96,8 @@ std::vector<Node> Node::array() const {
   if (items == nullptr) fail(describe(*value_), "an array");
   std::vector<Node> nodes;
   nodes.reserve(items->size());
-  for (std::size_t i = 0; i < items->size(); ++i) nodes.emplace_back((*items)[i], file_, fmt::format("{}/{}", path_, i));
+  for (std::size_t i = 0; i < items->size(); ++i)
+    nodes.emplace_back((*items)[i], file_, fmt::format("{}/{}", path_, i));
   return nodes;
 }
 
@@ -107,7 +112,8 @@ Node ObjectReader::required(std::string_view name) {
 
 std::optional<Node> ObjectReader::optional(std::string_view name) {
   known_.emplace_back(name);
-  if (const Value* value = node_.value().find(name)) return Node(*value, node_.file(), fmt::format("{}/{}", node_.path(), name));
+  if (const Value* value = node_.value().find(name))
+    return Node(*value, node_.file(), fmt::format("{}/{}", node_.path(), name));
   return std::nullopt;
 }
 
@@ -123,13 +129,15 @@ std::vector<std::pair<std::string, Node>> ObjectReader::all() {
 void ObjectReader::expect_format() {
   const Node format = required("format");
   const auto* version = format.value().as<std::int64_t>();
-  if (version == nullptr || *version != 1) format.fail(describe(format.value()), "1 (the only format that this version reads)");
+  if (version == nullptr || *version != 1)
+    format.fail(describe(format.value()), "1 (the only format that this version reads)");
 }
 
 void ObjectReader::finish() const {
   for (const auto& [name, value] : *object_)
     if (std::find(known_.begin(), known_.end(), name) == known_.end())
-      node_.fail(fmt::format("unknown member \"{}\"", printable(name)), fmt::format("{}", fmt::join(known_, ", ")));
+      node_.fail(fmt::format("unknown member \"{}\"", printable(name)),
+                 fmt::format("{}", fmt::join(known_, ", ")));
 }
 
 }  // namespace gdr::json

@@ -16,8 +16,9 @@ namespace gdr::json {
 /// A value as error messages call it: its text where that is short, else "an array", "an object".
 std::string describe(const Value& value);
 
-/// A place in a JSON document: the value, the file it came from and its path ("/hosts/0/devices/3/link").
-/// Strict reading: every accessor throws InputError "FILE: at PATH: found ..., allowed ..." on anything unexpected.
+/// A place in a JSON document: the value, the file it came from and its path
+/// ("/hosts/0/devices/3/link"). Strict reading: every accessor throws InputError "FILE: at PATH:
+/// found ..., allowed ..." on anything unexpected.
 class Node {
  public:
   Node(const Value& value, std::string file, std::string path = "");
@@ -49,7 +50,8 @@ class Node {
   std::string path_;
 };
 
-/// An object whose members are taken one by one; finish() refuses those that nobody asked for, listing what is allowed.
+/// An object whose members are taken one by one; finish() refuses those that nobody asked for,
+/// listing what is allowed.
 class ObjectReader {
  public:
   explicit ObjectReader(const Node& node);

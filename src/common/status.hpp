@@ -10,10 +10,11 @@
 
 namespace gdr {
 
-/// Why an operation on the data path ended as it did. docs/transport.md says when each comes and within what time.
+/// Why an operation on the data path ended as it did. docs/transport.md says when each comes and
+/// within what time.
 enum class Cause {
   ok,
-  invalid,               ///< the caller asked for what cannot be: a pointer of no allocation, a size beyond it
+  invalid,  ///< the caller asked for what cannot be: a pointer of no allocation, a size beyond it
   out_of_memory,         ///< the device, or the host, has none left
   registration_refused,  ///< the NIC or the driver does not register that memory
   memory_freed,          ///< memory was freed while an operation used it
@@ -31,19 +32,24 @@ enum class Cause {
 
 std::string_view to_string(Cause cause);
 
-/// The outcome of an operation: ok, or a cause with one sentence that names the place. One that is ok costs a pointer to hand on.
+/// The outcome of an operation: ok, or a cause with one sentence that names the place. One that is
+/// ok costs a pointer to hand on.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Cause cause, std::string text)
-      : failure_(cause == Cause::ok ? nullptr : std::make_shared<const Failure>(Failure{cause, std::move(text)})) {}
+      : failure_(cause == Cause::ok
+                     ? nullptr
+                     : std::make_shared<const Failure>(Failure{cause, std::move(text)})) {}
 
   [[nodiscard]] bool ok() const { return failure_ == nullptr; }
   [[nodiscard]] Cause cause() const { return ok() ? Cause::ok : failure_->cause; }
   [[nodiscard]] const std::string& text() const;  ///< "" when ok
   /// "timed_out: write of 64KiB: ...", or "ok".
   [[nodiscard]] std::string to_string() const;
-  bool operator==(const Status& other) const { return cause() == other.cause() && text() == other.text(); }
+  bool operator==(const Status& other) const {
+    return cause() == other.cause() && text() == other.text();
+  }
 
  private:
   struct Failure {
@@ -57,8 +63,10 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                                                                       // NOLINT
-  Result(Status status) : status_(std::move(status)) { check(!status_.ok(), "a Result without value is an error"); }  // NOLINT
+  Result(T value) : value_(std::move(value)) {}  // NOLINT
+  Result(Status status) : status_(std::move(status)) {
+    check(!status_.ok(), "a Result without value is an error");
+  }  // NOLINT
 
   [[nodiscard]] bool ok() const { return value_.has_value(); }
   [[nodiscard]] const Status& status() const { return status_; }

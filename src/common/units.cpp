@@ -40,27 +40,36 @@ constexpr std::array<Unit, 19> byte_units{{{"B", 1},
                                            {"Gib", kibi* kibi* kibi / 8},
                                            {"Tib", kibi* kibi* kibi* kibi / 8},
                                            {"KB", 1e3}}};
-constexpr std::array<Unit, 8> time_units{
-    {{"ps", 1e-12}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
+constexpr std::array<Unit, 8> time_units{{{"ps", 1e-12},
+                                          {"ns", 1e-9},
+                                          {"us", 1e-6},
+                                          {"ms", 1e-3},
+                                          {"s", 1},
+                                          {"min", 60},
+                                          {"h", 3600},
+                                          {"d", 86400}}};
 
 struct Dimension {
   std::string_view what;
   std::string_view allowed;
 };
 
-// No component and no transfer of this field is outside these; beyond them arithmetic loses its digits.
+// No component and no transfer of this field is outside these; beyond them arithmetic loses its
+// digits.
 constexpr double most_bandwidth = 1e15;
 constexpr double least_bandwidth = 1e3;
 constexpr double most_seconds = 864000;
 
-constexpr Dimension bytes_dimension{"an amount of data", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)"};
-constexpr Dimension bandwidth_dimension{"a bandwidth",
-                                        "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s (or bits: Mb/s, Gb/s, Tb/s)"};
+constexpr Dimension bytes_dimension{
+    "an amount of data", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)"};
+constexpr Dimension bandwidth_dimension{
+    "a bandwidth", "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s (or bits: Mb/s, Gb/s, Tb/s)"};
 constexpr Dimension duration_dimension{"a time", "ps, ns, us, ms, s, min, h, d"};
 
-[[noreturn]] void fail(std::string_view text, const Dimension& dimension, std::string_view problem) {
-  throw InputError(fmt::format("\"{}\" is not {}: {}; write a number and one of {}", printable(text), dimension.what, problem,
-                               dimension.allowed));
+[[noreturn]] void fail(std::string_view text, const Dimension& dimension,
+                       std::string_view problem) {
+  throw InputError(fmt::format("\"{}\" is not {}: {}; write a number and one of {}",
+                               printable(text), dimension.what, problem, dimension.allowed));
 }
 
 std::string_view trim(std::string_view text) {
@@ -114,20 +123,24 @@ std::string shortest(double value, std::span<const Unit> units, std::string_view
     if (back * unit.factor != value) continue;
     if (best.empty() || candidate.size() < best.size()) best = candidate;
   }
-  return best.empty() ? fmt::format("{}{}{}", value / units.front().factor, units.front().name, suffix) : best;
+  return best.empty()
+             ? fmt::format("{}{}{}", value / units.front().factor, units.front().name, suffix)
+             : best;
 }
 
 }  // namespace
 
 namespace {
 
-/// Whole numbers of whole units, which a double would round above 2^53. Everything else is left to the general parser.
+/// Whole numbers of whole units, which a double would round above 2^53. Everything else is left to
+/// the general parser.
 std::optional<Bytes> exact_bytes(std::string_view whole) {
   const std::string_view text = trim(whole);
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{}) return std::nullopt;
-  const std::optional<double> factor = factor_of(byte_units, trim(text.substr(static_cast<std::size_t>(end - text.data()))));
+  const std::optional<double> factor =
+      factor_of(byte_units, trim(text.substr(static_cast<std::size_t>(end - text.data()))));
   if (!factor || *factor < 1 || *factor != std::floor(*factor)) return std::nullopt;
   const auto scale = static_cast<std::uint64_t>(*factor);
   constexpr std::uint64_t limit = std::uint64_t{1} << 63U;
@@ -139,8 +152,8 @@ std::optional<Bytes> exact_bytes(std::string_view whole) {
 
 Bytes parse_bytes(std::string_view text) {
   if (const auto bytes = exact_bytes(text)) return *bytes;
-  const double value =
-      parse_number_with_unit(text, bytes_dimension, [](std::string_view name) { return factor_of(byte_units, name); });
+  const double value = parse_number_with_unit(
+      text, bytes_dimension, [](std::string_view name) { return factor_of(byte_units, name); });
   if (value != std::floor(value)) fail(text, bytes_dimension, "it is not a whole number of bytes");
   if (value >= 0x1p63) fail(text, bytes_dimension, "the number is out of range");
   return {static_cast<std::uint64_t>(value)};
@@ -154,25 +167,32 @@ Bandwidth parse_bandwidth(std::string_view text) {
 }
 
 Duration parse_duration(std::string_view text) {
-  const double value =
-      parse_number_with_unit(text, duration_dimension, [](std::string_view name) { return factor_of(time_units, name); });
+  const double value = parse_number_with_unit(
+      text, duration_dimension, [](std::string_view name) { return factor_of(time_units, name); });
   if (value > most_seconds) fail(text, duration_dimension, "it is above 10d");
   return {value};
 }
 
 std::string to_string(Bytes value) {
   // Only whole multiples keep sizes readable: 4KiB, but 4097B.
-  static constexpr std::array<Unit, 4> binary{
-      {{"TiB", kibi * kibi * kibi * kibi}, {"GiB", kibi * kibi * kibi}, {"MiB", kibi * kibi}, {"KiB", kibi}}};
+  static constexpr std::array<Unit, 4> binary{{{"TiB", kibi * kibi * kibi * kibi},
+                                               {"GiB", kibi * kibi * kibi},
+                                               {"MiB", kibi * kibi},
+                                               {"KiB", kibi}}};
   for (const Unit& unit : binary) {
     const auto factor = static_cast<std::uint64_t>(unit.factor);
-    if (value.count >= factor && value.count % factor == 0) return fmt::format("{}{}", value.count / factor, unit.name);
+    if (value.count >= factor && value.count % factor == 0)
+      return fmt::format("{}{}", value.count / factor, unit.name);
   }
   return fmt::format("{}B", value.count);
 }
 
-std::string to_string(Bandwidth value) { return shortest(value.bytes_per_second, std::span(byte_units).first(5), "/s"); }
+std::string to_string(Bandwidth value) {
+  return shortest(value.bytes_per_second, std::span(byte_units).first(5), "/s");
+}
 
-std::string to_string(Duration value) { return shortest(value.seconds, std::span(time_units).first(5), ""); }
+std::string to_string(Duration value) {
+  return shortest(value.seconds, std::span(time_units).first(5), "");
+}
 
 }  // namespace gdr

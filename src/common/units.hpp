@@ -36,8 +36,12 @@ constexpr Duration operator-(Duration a, Duration b) { return {a.seconds - b.sec
 constexpr Duration operator*(Duration a, double n) { return {a.seconds * n}; }
 constexpr Duration& operator+=(Duration& a, Duration b) { return a = a + b; }
 constexpr Bandwidth operator*(Bandwidth a, double n) { return {a.bytes_per_second * n}; }
-constexpr Duration operator/(Bytes a, Bandwidth b) { return {static_cast<double>(a.count) / b.bytes_per_second}; }
-constexpr Bandwidth operator/(Bytes a, Duration t) { return {static_cast<double>(a.count) / t.seconds}; }
+constexpr Duration operator/(Bytes a, Bandwidth b) {
+  return {static_cast<double>(a.count) / b.bytes_per_second};
+}
+constexpr Bandwidth operator/(Bytes a, Duration t) {
+  return {static_cast<double>(a.count) / t.seconds};
+}
 
 namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return {n}; }
@@ -47,12 +51,15 @@ constexpr Bytes operator""_GiB(unsigned long long n) { return {n << 30U}; }
 constexpr Duration operator""_ns(unsigned long long n) { return {static_cast<double>(n) * 1e-9}; }
 constexpr Duration operator""_us(unsigned long long n) { return {static_cast<double>(n) * 1e-6}; }
 constexpr Bandwidth operator""_GBps(unsigned long long n) { return {static_cast<double>(n) * 1e9}; }
-constexpr Bandwidth operator""_Gbps(unsigned long long n) { return {static_cast<double>(n) * 1.25e8}; }
+constexpr Bandwidth operator""_Gbps(unsigned long long n) {
+  return {static_cast<double>(n) * 1.25e8};
+}
 }  // namespace literals
 
-/// Parses "4KiB", "1.5MB", "64B": a number and a unit, spaces allowed between. Only "0" stands alone. `b` is bit, `B` byte;
-/// k, M, G, T are powers of ten, Ki, Mi, Gi, Ti powers of two. Throws InputError that says what is missing and what is allowed;
-/// the amount must be a whole number of bytes and fit 64 bits.
+/// Parses "4KiB", "1.5MB", "64B": a number and a unit, spaces allowed between. Only "0" stands
+/// alone. `b` is bit, `B` byte; k, M, G, T are powers of ten, Ki, Mi, Gi, Ti powers of two. Throws
+/// InputError that says what is missing and what is allowed; the amount must be a whole number of
+/// bytes and fit 64 bits.
 Bytes parse_bytes(std::string_view text);
 
 /// Parses "25GB/s", "200Gb/s", "100Gbps". 0, or from 1kB/s to 1000TB/s. Throws InputError.
@@ -61,7 +68,8 @@ Bandwidth parse_bandwidth(std::string_view text);
 /// Parses "105ns", "1.5us", "10ms", "2s", "5min". From 0 to 10 days. Throws InputError.
 Duration parse_duration(std::string_view text);
 
-/// Text that the parser reads back to the same value, in the largest unit that keeps it short ("4KiB", "25GB/s", "105ns").
+/// Text that the parser reads back to the same value, in the largest unit that keeps it short
+/// ("4KiB", "25GB/s", "105ns").
 std::string to_string(Bytes value);
 std::string to_string(Bandwidth value);
 std::string to_string(Duration value);

@@ -22,8 +22,12 @@ Topology pair_of(const Topology& topology) {
   two.hosts[1].name = "h1";
   if (two.fabric) return two;
   const auto& devices = topology.hosts.front().devices;
-  const bool ethernet = std::none_of(devices.begin(), devices.end(), [](const Device& device) { return device.link_layer == LinkLayer::infiniband; }) &&
-                        std::any_of(devices.begin(), devices.end(), [](const Device& device) { return device.link_layer == LinkLayer::ethernet; });
+  const bool ethernet =
+      std::none_of(
+          devices.begin(), devices.end(),
+          [](const Device& device) { return device.link_layer == LinkLayer::infiniband; }) &&
+      std::any_of(devices.begin(), devices.end(),
+                  [](const Device& device) { return device.link_layer == LinkLayer::ethernet; });
   two.fabric = Fabric{ethernet ? "roce-v2" : "infiniband", {}, {}};
   return two;
 }
@@ -80,7 +84,8 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
   const Graph graph(two);
   for (const Device& device : two.hosts.front().devices) {
     column.gpus += device.kind == DeviceKind::gpu ? 1 : 0;
-    column.nics += device.kind == DeviceKind::nic && nic_model(models, device).rdma.value != "none" ? 1 : 0;
+    column.nics +=
+        device.kind == DeviceKind::nic && nic_model(models, device).rdma.value != "none" ? 1 : 0;
   }
   const Verdict verdict = judge(graph, models);
   count(verdict, column.pairs);
@@ -96,13 +101,16 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
     double latency = 0;
     for (const Flow& flow : flows) {
       all.push_back({flow.transfer, Duration{}});
-      alone.push_back(sim::predict_together(simulator, parts, {{flow.transfer, Duration{}}}, {}).front());
+      alone.push_back(
+          sim::predict_together(simulator, parts, {{flow.transfer, Duration{}}}, {}).front());
       Transfer message = flow.transfer;
       message.size = small;
       latency += sim::predict(simulator, parts, message, {}).latency.seconds;
     }
     const auto together = sim::predict_together(simulator, parts, all, {});
-    const auto least = std::min_element(together.begin(), together.end(), [](const auto& a, const auto& b) { return a.bandwidth < b.bandwidth; });
+    const auto least =
+        std::min_element(together.begin(), together.end(),
+                         [](const auto& a, const auto& b) { return a.bandwidth < b.bandwidth; });
     column.alone = mean(alone);
     column.together = mean(together);
     column.least = least->bandwidth;
@@ -110,7 +118,8 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
     column.oversubscription = column.alone->bytes_per_second / column.together->bytes_per_second;
     column.latency = Duration{latency / static_cast<double>(flows.size())};
     double memory = 0;
-    for (const sim::Prediction& one : together) memory += one.bandwidth.bytes_per_second * one.host_memory_bytes_per_byte / 2;
+    for (const sim::Prediction& one : together)
+      memory += one.bandwidth.bytes_per_second * one.host_memory_bytes_per_byte / 2;
     column.host_memory = Bandwidth{memory};
   } catch (const InputError& error) {
     column.note = error.what();

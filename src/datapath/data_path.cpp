@@ -14,26 +14,40 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 10> path_names{"gdr", "staged", "tcp", "rdma", "p2p", "nvlink", "copy", "dma", "gds", "load-store"};
+constexpr std::array<std::string_view, 10> path_names{
+    "gdr", "staged", "tcp", "rdma", "p2p", "nvlink", "copy", "dma", "gds", "load-store"};
 constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
 constexpr std::array<std::string_view, 3> initiator_names{"cpu", "gpu", "proxy"};
-constexpr std::array<std::string_view, 7> mover_names{"copy-engine", "nic-read", "wire", "nic-write", "cpu-copy", "device-dma", "gpu-thread"};
+constexpr std::array<std::string_view, 7> mover_names{
+    "copy-engine", "nic-read", "wire", "nic-write", "cpu-copy", "device-dma", "gpu-thread"};
 
 template <typename Enum, std::size_t N>
-Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names, std::string_view what) {
+Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names,
+                std::string_view what) {
   for (std::size_t i = 0; i < N; ++i)
     if (names.at(i) == text) return static_cast<Enum>(i);
-  throw InputError(fmt::format("\"{}\" is no {}; there are: {}", text, what, fmt::join(names, ", ")));
+  throw InputError(
+      fmt::format("\"{}\" is no {}; there are: {}", text, what, fmt::join(names, ", ")));
 }
 
 }  // namespace
 
 std::string_view to_string(PathKind path) { return path_names.at(static_cast<std::size_t>(path)); }
-PathKind parse_path(std::string_view text) { return parse_word<PathKind>(text, path_names, "path"); }
-std::string_view to_string(Operation operation) { return operation_names.at(static_cast<std::size_t>(operation)); }
-Operation parse_operation(std::string_view text) { return parse_word<Operation>(text, operation_names, "operation"); }
-std::string_view to_string(Initiator initiator) { return initiator_names.at(static_cast<std::size_t>(initiator)); }
-Initiator parse_initiator(std::string_view text) { return parse_word<Initiator>(text, initiator_names, "initiator"); }
+PathKind parse_path(std::string_view text) {
+  return parse_word<PathKind>(text, path_names, "path");
+}
+std::string_view to_string(Operation operation) {
+  return operation_names.at(static_cast<std::size_t>(operation));
+}
+Operation parse_operation(std::string_view text) {
+  return parse_word<Operation>(text, operation_names, "operation");
+}
+std::string_view to_string(Initiator initiator) {
+  return initiator_names.at(static_cast<std::size_t>(initiator));
+}
+Initiator parse_initiator(std::string_view text) {
+  return parse_word<Initiator>(text, initiator_names, "initiator");
+}
 std::string_view to_string(Mover mover) { return mover_names.at(static_cast<std::size_t>(mover)); }
 
 std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer) {
@@ -46,13 +60,16 @@ std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer
     return {};
   }
   if (from == DeviceKind::nvme || to == DeviceKind::nvme) {
-    if (transfer.from.host != transfer.to.host || (from != DeviceKind::gpu && to != DeviceKind::gpu)) return {};
+    if (transfer.from.host != transfer.to.host ||
+        (from != DeviceKind::gpu && to != DeviceKind::gpu))
+      return {};
     return {PathKind::staged, PathKind::gds};
   }
   if (transfer.memory == MemoryKind::host) return {PathKind::tcp, PathKind::rdma};
   if (transfer.from.host == transfer.to.host && nvlink_count(graph, transfer.from, transfer.to) > 0)
     return {PathKind::staged, PathKind::p2p, PathKind::nvlink, PathKind::load_store};
-  if (transfer.from.host == transfer.to.host) return {PathKind::staged, PathKind::p2p, PathKind::load_store};
+  if (transfer.from.host == transfer.to.host)
+    return {PathKind::staged, PathKind::p2p, PathKind::load_store};
   return {PathKind::tcp, PathKind::staged, PathKind::gdr};
 }
 
@@ -73,15 +90,22 @@ std::string end_label(const Graph& graph, const Transfer& transfer, DeviceId dev
 
 }  // namespace
 
-std::string from_label(const Graph& graph, const Transfer& transfer) { return end_label(graph, transfer, transfer.from, HostEnd::from); }
-std::string to_label(const Graph& graph, const Transfer& transfer) { return end_label(graph, transfer, transfer.to, HostEnd::to); }
+std::string from_label(const Graph& graph, const Transfer& transfer) {
+  return end_label(graph, transfer, transfer.from, HostEnd::from);
+}
+std::string to_label(const Graph& graph, const Transfer& transfer) {
+  return end_label(graph, transfer, transfer.to, HostEnd::to);
+}
 
 End find_end(const Topology& topology, std::string_view text) {
   const std::size_t slash = text.find('/');
   for (std::size_t h = 0; h < topology.hosts.size(); ++h) {
     const Host& host = topology.hosts[h];
-    if (slash == std::string_view::npos ? topology.hosts.size() > 1 : host.name != text.substr(0, slash)) continue;
-    const auto numa = numa_index(host, slash == std::string_view::npos ? text : text.substr(slash + 1));
+    if (slash == std::string_view::npos ? topology.hosts.size() > 1
+                                        : host.name != text.substr(0, slash))
+      continue;
+    const auto numa =
+        numa_index(host, slash == std::string_view::npos ? text : text.substr(slash + 1));
     if (numa) return {{h, 0}, numa};
   }
   return {find_device(topology, text), std::nullopt};
@@ -93,8 +117,10 @@ void set_ends(const Topology& topology, const End& from, const End& to, Transfer
   transfer.from = from.numa ? to.device : from.device;
   transfer.to = to.numa ? from.device : to.device;
   if (from.device.host != to.device.host && transfer.host_end != HostEnd::none)
-    throw InputError(fmt::format("host memory of {} and a device of {}; for host memory on both sides name devices and use --memory host",
-                                 topology.hosts[from.device.host].name, topology.hosts[to.device.host].name));
+    throw InputError(
+        fmt::format("host memory of {} and a device of {}; for host memory on both sides name "
+                    "devices and use --memory host",
+                    topology.hosts[from.device.host].name, topology.hosts[to.device.host].name));
   transfer.numa = from.numa ? from.numa : to.numa;
 }
 

@@ -14,7 +14,8 @@ namespace gdr {
 /// How the bytes travel.
 enum class PathKind {
   gdr,     ///< NICs read and write GPU memory
-  staged,  ///< copy engines move the bytes through bounce buffers in host memory; between hosts, NICs do the rest
+  staged,  ///< copy engines move the bytes through bounce buffers in host memory; between hosts,
+           ///< NICs do the rest
   tcp,     ///< as staged, and the kernel's sockets copy them once more on each side
   rdma,    ///< host memory to host memory by RDMA
   p2p,     ///< one GPU's copy engine reads or writes the other's memory over PCIe
@@ -64,9 +65,9 @@ struct Stage {
   VertexId from = 0;    ///< a GPU, a NUMA node's memory, a NIC or a drive
   VertexId to = 0;
   Bytes bytes;
-  bool reads = false;      ///< PCIe reads (data comes as completions); otherwise posted writes
-  Route data;              ///< the hops that the data takes, from -> to
-  Route requests;          ///< reads: the hops of the requests, engine -> from
+  bool reads = false;  ///< PCIe reads (data comes as completions); otherwise posted writes
+  Route data;          ///< the hops that the data takes, from -> to
+  Route requests;      ///< reads: the hops of the requests, engine -> from
   std::optional<bool> redirected;  ///< ACS sends it up to the root port; nullopt: not known
 };
 
@@ -78,14 +79,20 @@ struct Transfer {
   Operation operation = Operation::write;
   MemoryKind memory = MemoryKind::gpu;
   Bytes size;
-  std::vector<DeviceId> via;  ///< NICs to use; a host that has none here uses its nearest
-  HostEnd host_end = HostEnd::none;  ///< not none: `from` and `to` are the same device, and this end is host memory...
-  std::optional<std::size_t> numa;   ///< ...of this NUMA node (index in the host); nullopt: the device's own. Also that of bounce buffers
+  std::vector<DeviceId> via;         ///< NICs to use; a host that has none here uses its nearest
+  HostEnd host_end = HostEnd::none;  ///< not none: `from` and `to` are the same device, and this
+                                     ///< end is host memory...
+  std::optional<std::size_t> numa;   ///< ...of this NUMA node (index in the host); nullopt: the
+                                     ///< device's own. Also that of bounce buffers
   Initiator initiator = Initiator::cpu;
-  bool inlined = false;              ///< the CPU puts the payload into the work request (write or send of host memory)
-  std::optional<bool> push_request;  ///< the work request goes with the doorbell (BlueFlame), or the NIC fetches it; nullopt: as the NIC can
-  bool pageable = false;             ///< `copy`: host memory is not page-locked, so that a core copies through the driver's buffers
-  std::optional<Bytes> window;       ///< the region of memory that the transfers are spread over; nullopt: small and warm in caches
+  bool inlined =
+      false;  ///< the CPU puts the payload into the work request (write or send of host memory)
+  std::optional<bool> push_request;  ///< the work request goes with the doorbell (BlueFlame), or
+                                     ///< the NIC fetches it; nullopt: as the NIC can
+  bool pageable = false;  ///< `copy`: host memory is not page-locked, so that a core copies through
+                          ///< the driver's buffers
+  std::optional<Bytes> window;  ///< the region of memory that the transfers are spread over;
+                                ///< nullopt: small and warm in caches
 };
 
 /// "h0/gpu0", or "h0/numa0" for an end that is host memory.
@@ -95,40 +102,46 @@ std::string to_label(const Graph& graph, const Transfer& transfer);
 /// What people name as an end of a transfer: a device, or a NUMA node of host memory.
 struct End {
   DeviceId device;
-  std::optional<std::size_t> numa;  ///< index in host device.host; `device.device` then means nothing
+  std::optional<std::size_t>
+      numa;  ///< index in host device.host; `device.device` then means nothing
 };
 /// Resolves HOST/DEVICE or HOST/NUMA-NODE. Throws InputError naming what there is.
 End find_end(const Topology& topology, std::string_view text);
 /// Throws InputError when both ends are host memory, or one is and the other is on another host.
 void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer);
 
-/// The stages in order. The data always goes from -> to. With write and send the sending side starts the work, with read the
-/// receiving side does.
+/// The stages in order. The data always goes from -> to. With write and send the sending side
+/// starts the work, with read the receiving side does.
 struct TransferPlan {
   Transfer transfer;
   std::vector<Stage> stages;
   std::optional<DeviceId> from_nic;
   std::optional<DeviceId> to_nic;
-  std::size_t from_numa = 0;  ///< NUMA node (index in its host) of buffers and of the driving thread
+  std::size_t from_numa =
+      0;  ///< NUMA node (index in its host) of buffers and of the driving thread
   std::size_t to_numa = 0;
 };
 
-/// The NIC of the host that is nearest to a device, among those that can do RDMA (`rdma` true) or any. GPUs that share their set of
-/// nearest NICs take them in turn. nullopt: the host has none.
-std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device, bool rdma);
+/// The NIC of the host that is nearest to a device, among those that can do RDMA (`rdma` true) or
+/// any. GPUs that share their set of nearest NICs take them in turn. nullopt: the host has none.
+std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device,
+                                    bool rdma);
 
 /// Throws InputError unless the size is from 1 B to 16 GiB.
 void check_size(Bytes size);
 
-/// Lays out the stages. Throws InputError when the path does not exist on this topology, saying why.
-TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models, const Transfer& transfer);
+/// Lays out the stages. Throws InputError when the path does not exist on this topology, saying
+/// why.
+TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models,
+                           const Transfer& transfer);
 
 /// The paths that lead from one end to the other.
 std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer);
 /// Those of them that people compare: for --path all.
 std::vector<PathKind> usual_paths(const Graph& graph, const Transfer& transfer);
 
-/// Logical passes of each payload byte through host memory: one for each read or write of it, two for a CPU copy.
+/// Logical passes of each payload byte through host memory: one for each read or write of it, two
+/// for a CPU copy.
 int host_memory_passes(const TransferPlan& plan, const Graph& graph);
 
 }  // namespace gdr

@@ -10,13 +10,16 @@ namespace {
 
 /// "DMAR:" alone is in the boot messages of every machine with VT-d.
 bool has_iommu_faults(const Facts& facts) {
-  return says(facts, "IO_PAGE_FAULT") || says(facts, "DMAR:", "fault addr") || says(facts, "DMAR:", "handling fault") || says(facts, "DMAR: [DMA");
+  return says(facts, "IO_PAGE_FAULT") || says(facts, "DMAR:", "fault addr") ||
+         says(facts, "DMAR:", "handling fault") || says(facts, "DMAR: [DMA");
 }
 
-/// The driver refuses the memory of GeForce GPUs with EINVAL; other errors of the call have other causes.
+/// The driver refuses the memory of GeForce GPUs with EINVAL; other errors of the call have other
+/// causes.
 bool is_refused_class(const Facts& facts) {
   if (!facts.gpu_name.empty()) return facts.gpu_name.find("GeForce") != std::string::npos;
-  return says(facts, "nvidia_p2p_get_pages", "-22") && !says(facts, "Unknown symbol", "nvidia_p2p_get_pages");
+  return says(facts, "nvidia_p2p_get_pages", "-22") &&
+         !says(facts, "Unknown symbol", "nvidia_p2p_get_pages");
 }
 
 }  // namespace
@@ -26,23 +29,32 @@ void device_checks(const Facts& facts, Checks& checks) {
     std::vector<std::string> names;
     for (const std::string& device : facts.rdma_devices) {
       const auto layer = facts.layers.find(device);
-      names.push_back(layer != facts.layers.end() ? fmt::format("{} ({})", device, layer->second) : device);
+      names.push_back(layer != facts.layers.end() ? fmt::format("{} ({})", device, layer->second)
+                                                  : device);
     }
-    checks.push_back({"hca-present", State::fine, Severity::note, fmt::format("RDMA devices: {}.", fmt::join(names, ", ")), ""});
+    checks.push_back({"hca-present", State::fine, Severity::note,
+                      fmt::format("RDMA devices: {}.", fmt::join(names, ", ")), ""});
   }
   if (is_refused_class(facts))
-    checks.push_back({"gpu-class-unsupported", State::problem, Severity::error,
-                      fmt::format("{}: GeForce GPUs offer no memory to other PCIe devices, whatever modules are loaded.",
-                                  facts.gpu_name.empty() ? "nvidia_p2p_get_pages fails" : facts.gpu_name),
-                      "Use a data-centre or professional GPU; no setting helps."});
+    checks.push_back(
+        {"gpu-class-unsupported", State::problem, Severity::error,
+         fmt::format(
+             "{}: GeForce GPUs offer no memory to other PCIe devices, whatever modules are loaded.",
+             facts.gpu_name.empty() ? "nvidia_p2p_get_pages fails" : facts.gpu_name),
+         "Use a data-centre or professional GPU; no setting helps."});
   if (has_iommu_faults(facts))
-    checks.push_back({"iommu-faults", State::problem, Severity::error, "The kernel's log has faults of the IOMMU: accesses of a device were refused.",
-                      "Boot with iommu=pt (passthrough), or switch the IOMMU off."});
+    checks.push_back(
+        {"iommu-faults", State::problem, Severity::error,
+         "The kernel's log has faults of the IOMMU: accesses of a device were refused.",
+         "Boot with iommu=pt (passthrough), or switch the IOMMU off."});
   if (facts.iommu == IommuMode::translate)
-    checks.push_back({"iommu-translating", State::problem, Severity::error, "The IOMMU translates: peer transfers hang, fault or bring zeros.",
+    checks.push_back({"iommu-translating", State::problem, Severity::error,
+                      "The IOMMU translates: peer transfers hang, fault or bring zeros.",
                       "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS."});
   else if (facts.iommu)
-    checks.push_back({"iommu-lets-through", State::fine, Severity::note, facts.iommu == IommuMode::off ? "The IOMMU is off." : "The IOMMU is in passthrough.", ""});
+    checks.push_back(
+        {"iommu-lets-through", State::fine, Severity::note,
+         facts.iommu == IommuMode::off ? "The IOMMU is off." : "The IOMMU is in passthrough.", ""});
 }
 
 }  // namespace gdr::doctor

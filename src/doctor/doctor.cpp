@@ -9,7 +9,8 @@ namespace gdr::doctor {
 namespace {
 
 /// Inputs without any device are no error here: logs and lists of modules tell facts, too.
-std::optional<Topology> topology_of(const std::vector<NamedText>& inputs, const ModelLibrary& models) {
+std::optional<Topology> topology_of(const std::vector<NamedText>& inputs,
+                                    const ModelLibrary& models) {
   std::vector<NamedText> listings;
   for (const NamedText& input : inputs) {
     if (recognise(input) == InputKind::text) {
@@ -25,10 +26,11 @@ std::optional<Topology> topology_of(const std::vector<NamedText>& inputs, const 
   try {
     return import_machine(listings, &models);
   } catch (const InputError&) {
-    const bool text_only = std::all_of(listings.begin(), listings.end(), [](const NamedText& input) {
-      const InputKind kind = recognise(input);
-      return kind == InputKind::text || kind == InputKind::capture;
-    });
+    const bool text_only =
+        std::all_of(listings.begin(), listings.end(), [](const NamedText& input) {
+          const InputKind kind = recognise(input);
+          return kind == InputKind::text || kind == InputKind::capture;
+        });
     if (text_only) return std::nullopt;
     throw;
   }
@@ -36,23 +38,31 @@ std::optional<Topology> topology_of(const std::vector<NamedText>& inputs, const 
 
 Check check_of(const Finding& finding) {
   const bool unknown = finding.rule.ends_with("-unknown");
-  Check check{finding.rule, unknown ? State::unknown : State::problem, finding.severity, finding.message, finding.remedy, finding.where};
+  Check check{finding.rule,     unknown ? State::unknown : State::problem,
+              finding.severity, finding.message,
+              finding.remedy,   finding.where};
   if (finding.rule == "acs-clear") check.state = State::fine;
   return check;
 }
 
-/// What puzzles people: pairs that P2P does not serve are staged through shared memory and never meet the trouble.
+/// What puzzles people: pairs that P2P does not serve are staged through shared memory and never
+/// meet the trouble.
 void far_pairs(const Verdict& verdict, Checks& checks) {
   const auto any = [&](auto wanted) {
-    return std::any_of(verdict.pairs.begin(), verdict.pairs.end(), [&](const Pair& pair) { return pair.kind == PairKind::gpu_gpu && wanted(pair); });
+    return std::any_of(verdict.pairs.begin(), verdict.pairs.end(), [&](const Pair& pair) {
+      return pair.kind == PairKind::gpu_gpu && wanted(pair);
+    });
   };
   const bool near = any([](const Pair& pair) { return pair.route == PairRoute::pci_switch; });
   const bool far = any([](const Pair& pair) { return pair.route == PairRoute::socket_link; });
-  const bool trouble = std::any_of(verdict.findings.begin(), verdict.findings.end(),
-                                   [](const Finding& finding) { return finding.rule == "iommu-translating" || finding.rule == "acs-redirect"; });
+  const bool trouble =
+      std::any_of(verdict.findings.begin(), verdict.findings.end(), [](const Finding& finding) {
+        return finding.rule == "iommu-translating" || finding.rule == "acs-redirect";
+      });
   if (near && far && trouble)
     checks.push_back({"far-pairs-do-not-hang", State::problem, Severity::note,
-                      "Only GPUs that libraries let talk to each other directly (PIX, PXB) can hang; those between sockets (SYS) go through shared memory and work.",
+                      "Only GPUs that libraries let talk to each other directly (PIX, PXB) can "
+                      "hang; those between sockets (SYS) go through shared memory and work.",
                       "That far pairs work does not clear the IOMMU and ACS."});
 }
 
@@ -61,7 +71,8 @@ std::vector<Elsewhere> elsewhere_of(const std::vector<NamedText>& inputs) {
   for (const NamedText& input : inputs) {
     if (recognise(input) != InputKind::text) continue;
     const std::string file = input.name == "standard input" ? "FILE" : input.name;
-    for (const ForAnotherCommand& other : for_other_commands(input.text)) list.push_back({input.name, other.what, other.command + " " + file});
+    for (const ForAnotherCommand& other : for_other_commands(input.text))
+      list.push_back({input.name, other.what, other.command + " " + file});
   }
   return list;
 }
@@ -83,9 +94,11 @@ Report examine(const std::vector<NamedText>& inputs, const ModelLibrary& models)
     far_pairs(verdict, report.checks);
   }
   for (Check& check : all_checks(facts)) {
-    const auto same = std::find_if(report.checks.begin(), report.checks.end(), [&](const Check& other) { return other.rule == check.rule; });
+    const auto same = std::find_if(report.checks.begin(), report.checks.end(),
+                                   [&](const Check& other) { return other.rule == check.rule; });
     if (same == report.checks.end()) report.checks.push_back(std::move(check));
-    else if (check.state == State::problem) same->severity = std::min(same->severity, check.severity);
+    else if (check.state == State::problem)
+      same->severity = std::min(same->severity, check.severity);
   }
   sort_checks(report.checks);
   return report;

@@ -19,14 +19,16 @@ struct Elsewhere {
 };
 
 struct Report {
-  std::vector<Check> checks;                   ///< problems first, errors before warnings; then what is not known; then what is fine
+  std::vector<Check> checks;  ///< problems first, errors before warnings; then what is not known;
+                              ///< then what is fine
   std::optional<Topology> topology;            ///< where the inputs show devices
   std::map<std::string, std::string> missing;  ///< what a capture could not read
   std::vector<Elsewhere> elsewhere;            ///< what other commands read
 };
 
-/// The checklist for what the inputs (captures, listings, logs) say: their facts and, where they show devices, the findings of the verdict on
-/// their topology. A thing that both find stands once. Throws InputError when an input is no text or a broken capture.
+/// The checklist for what the inputs (captures, listings, logs) say: their facts and, where they
+/// show devices, the findings of the verdict on their topology. A thing that both find stands once.
+/// Throws InputError when an input is no text or a broken capture.
 Report examine(const std::vector<NamedText>& inputs, const ModelLibrary& models);
 
 }  // namespace gdr::doctor

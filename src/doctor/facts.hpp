@@ -19,7 +19,8 @@ struct Gid {
   std::string device;  ///< mlx5_0
   int port = 1;
   int index = 0;
-  std::string type;     ///< "v1", "v2", "IB"; empty: its file could not be read (an entry of another namespace)
+  std::string type;  ///< "v1", "v2", "IB"; empty: its file could not be read (an entry of another
+                     ///< namespace)
   std::string network;  ///< interface
   std::string address;  ///< IPv4 or the GID
 };
@@ -36,7 +37,7 @@ struct Facts {
   std::optional<std::set<std::string>> modules;  ///< all that are loaded
   std::set<std::string> modules_seen;            ///< some that are loaded
   std::optional<bool> memory_peers;              ///< /sys/kernel/mm/memory_peers/nv_mem is there
-  std::optional<bool> peer_client_symbol;        ///< the kernel exports ib_register_peer_memory_client
+  std::optional<bool> peer_client_symbol;  ///< the kernel exports ib_register_peer_memory_client
   std::optional<bool> open_modules;
   std::string cuda;
   std::string nccl;
@@ -44,9 +45,10 @@ struct Facts {
   std::string ofed;      ///< "MLNX_OFED_LINUX-5.8-1.0.1.1"
   std::optional<IommuMode> iommu;
 
-  std::set<std::string> rdma_devices;           ///< /sys/class/infiniband
-  std::map<std::string, std::string> layers;    ///< link layer of a device
-  std::map<std::string, std::string> networks;  ///< interface of an RDMA device, by ibdev2netdev or sysfs
+  std::set<std::string> rdma_devices;         ///< /sys/class/infiniband
+  std::map<std::string, std::string> layers;  ///< link layer of a device
+  std::map<std::string, std::string>
+      networks;  ///< interface of an RDMA device, by ibdev2netdev or sysfs
   std::vector<Gid> gids;
   bool gids_listed = false;
   bool networks_listed = false;
@@ -57,15 +59,15 @@ struct Facts {
   std::optional<std::uint64_t> locked_memory_kib;  ///< ulimit -l
   bool locked_memory_unlimited = false;
   std::optional<bool> container;
-  std::optional<Duration> round_trip;              ///< of ping
-  std::map<std::string, std::string> settings;     ///< NCCL_IB_GID_INDEX...
-  std::string write_ordering;                      ///< mlxconfig PCI_WR_ORDERING
-  std::optional<bool> rxe_module;                  ///< rdma_rxe can be loaded
-  std::string gds_nvme;                            ///< gdscheck: "Supported", "Unsupported"
+  std::optional<Duration> round_trip;           ///< of ping
+  std::map<std::string, std::string> settings;  ///< NCCL_IB_GID_INDEX...
+  std::string write_ordering;                   ///< mlxconfig PCI_WR_ORDERING
+  std::optional<bool> rxe_module;               ///< rdma_rxe can be loaded
+  std::string gds_nvme;                         ///< gdscheck: "Supported", "Unsupported"
   std::vector<std::pair<std::string, std::string>> mounts;  ///< ext4 and xfs: mount point, options
-  std::vector<std::string> messages;               ///< lines of dmesg, tools and libraries that tell of an error
+  std::vector<std::string> messages;  ///< lines of dmesg, tools and libraries that tell of an error
   bool root = false;
-  std::map<std::string, std::string> missing;      ///< of a capture
+  std::map<std::string, std::string> missing;  ///< of a capture
 };
 
 /// From captures, listings, logs and whatever was pasted; what does not matter is passed over.

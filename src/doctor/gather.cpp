@@ -15,12 +15,15 @@
 namespace gdr::doctor {
 namespace {
 
-/// What a command prints, at most 4 MiB; empty when it is not there or fails. Only fixed command lines come here.
+/// What a command prints, at most 4 MiB; empty when it is not there or fails. Only fixed command
+/// lines come here.
 std::string output_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"), &pclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
+                                                   &pclose);
   std::string text;
   std::array<char, 4096> block{};
-  for (std::size_t count = 0; pipe && text.size() < (4U << 20U) && (count = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;)
+  for (std::size_t count = 0; pipe && text.size() < (4U << 20U) &&
+                              (count = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;)
     text.append(block.data(), count);
   return text;
 }
@@ -38,29 +41,40 @@ bool is_there(std::string_view program) {
 }
 
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == std::string::npos && name.front() != '-';
+  return !name.empty() &&
+         name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+             std::string::npos &&
+         name.front() != '-';
 }
 
 void commands(observed::Capture& capture) {
   const auto run = [&](const std::string& command) {
     if (!is_there(command.substr(0, command.find(' ')))) return;
-    if (std::string text = output_of("timeout 20 " + command); !text.empty()) capture.commands[command] = std::move(text);
+    if (std::string text = output_of("timeout 20 " + command); !text.empty())
+      capture.commands[command] = std::move(text);
   };
-  for (const char* command : {"nvidia-smi topo -m", "nvidia-smi -L", "nvidia-smi", "rdma link", "rdma system", "show_gids", "ibdev2netdev", "ofed_info -s", "modinfo rdma_rxe", "lsmod",
-                              "dmesg"})
+  for (const char* command :
+       {"nvidia-smi topo -m", "nvidia-smi -L", "nvidia-smi", "rdma link", "rdma system",
+        "show_gids", "ibdev2netdev", "ofed_info -s", "modinfo rdma_rxe", "lsmod", "dmesg"})
     run(command);
   // The names of interfaces come from the machine: only plain ones go into a command line.
   for (const std::string& device : capture.files.list("sys/class/infiniband"))
-    for (const std::string& network : interfaces_of(capture.files, "sys/class/infiniband/" + device + "/device"))
+    for (const std::string& network :
+         interfaces_of(capture.files, "sys/class/infiniband/" + device + "/device"))
       if (is_plain_name(network))
-        for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "}) run(command + network);
+        for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "})
+          run(command + network);
   // What runs on the GPUs is nobody's business.
-  if (const auto smi = capture.commands.find("nvidia-smi"); smi != capture.commands.end()) smi->second.resize(std::min(smi->second.find("Processes:"), smi->second.size()));
+  if (const auto smi = capture.commands.find("nvidia-smi"); smi != capture.commands.end())
+    smi->second.resize(std::min(smi->second.find("Processes:"), smi->second.size()));
   if (const auto dmesg = capture.commands.find("dmesg"); dmesg != capture.commands.end()) {
     // Of the kernel's log only what the rules look for: the rest tells too much of a machine.
     std::string kept;
     for (const std::string_view line : text::lines(dmesg->second))
-      for (const std::string_view word : {"ib_register_peer_memory_client", "IO_PAGE_FAULT", "DMAR", "AMD-Vi", "nvidia_peermem", "rdma_rxe", "iommu: Default domain"})
+      for (const std::string_view word :
+           {"ib_register_peer_memory_client", "IO_PAGE_FAULT", "DMAR", "AMD-Vi", "nvidia_peermem",
+            "rdma_rxe", "iommu: Default domain"})
         if (line.find(word) != std::string_view::npos) {
           kept.append(line).append("\n");
           break;
@@ -69,19 +83,24 @@ void commands(observed::Capture& capture) {
   }
 }
 
-/// NCCL's settings that the rules look for, from where NCCL takes them, what counts more last. Others may tell of paths and users.
+/// NCCL's settings that the rules look for, from where NCCL takes them, what counts more last.
+/// Others may tell of paths and users.
 void settings(observed::Capture& capture) {
-  static constexpr std::array<std::string_view, 3> names{"NCCL_IB_GID_INDEX=", "NCCL_IB_TIMEOUT=", "NCCL_NET_GDR_LEVEL="};
+  static constexpr std::array<std::string_view, 3> names{
+      "NCCL_IB_GID_INDEX=", "NCCL_IB_TIMEOUT=", "NCCL_NET_GDR_LEVEL="};
   std::string all;
   const char* home = std::getenv("HOME");
-  for (const std::string& path : {std::string("/etc/nccl.conf"), std::string(home != nullptr ? home : "") + "/.nccl.conf"}) {
+  for (const std::string& path :
+       {std::string("/etc/nccl.conf"), std::string(home != nullptr ? home : "") + "/.nccl.conf"}) {
     std::ifstream file(path);
     for (std::string line; file && std::getline(file, line);) all += line + "\n";
   }
-  for (char** variable = environ; *variable != nullptr; ++variable) all.append(*variable).append("\n");
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    all.append(*variable).append("\n");
   std::string kept;
   for (const std::string_view line : text::lines(all))
-    if (std::any_of(names.begin(), names.end(), [&](std::string_view name) { return line.starts_with(name); }))
+    if (std::any_of(names.begin(), names.end(),
+                    [&](std::string_view name) { return line.starts_with(name); }))
       kept.append(line.substr(0, line.find_first_of(" \t#"))).append("\n");
   if (!kept.empty()) capture.commands["settings of NCCL"] = kept;
 }
@@ -97,11 +116,16 @@ observed::Capture gather(const std::string& root, bool anonymous) {
     settings(capture);
   }
   bool hidden = false;
-  for (const auto& [path, content] : capture.files.files()) hidden = hidden || (path.ends_with("/config") && content.size() <= 64);
-  if (hidden) capture.missing["ACS, ATS, payload and read request sizes"] = "configuration space beyond 64 bytes needs root";
-  if (root == "/" && !capture.root && !capture.commands.contains("dmesg")) capture.missing["dmesg"] = "needs root here";
+  for (const auto& [path, content] : capture.files.files())
+    hidden = hidden || (path.ends_with("/config") && content.size() <= 64);
+  if (hidden)
+    capture.missing["ACS, ATS, payload and read request sizes"] =
+        "configuration space beyond 64 bytes needs root";
+  if (root == "/" && !capture.root && !capture.commands.contains("dmesg"))
+    capture.missing["dmesg"] = "needs root here";
   for (const char* command : {"nvidia-smi", "rdma link"})
-    if (root == "/" && !capture.commands.contains(command)) capture.missing[command] = "not installed, or it fails";
+    if (root == "/" && !capture.commands.contains(command))
+      capture.missing[command] = "not installed, or it fails";
   if (anonymous) {
     std::array<char, 256> name{};
     if (root == "/") (void)gethostname(name.data(), name.size() - 1);

@@ -6,8 +6,9 @@
 
 namespace gdr::doctor {
 
-/// Reads /sys and /proc below `root` and, where that is "/", runs the commands whose output the rules use and that are there. `anonymous`
-/// replaces names, serial numbers, addresses and GUIDs, alike everywhere, so that what was equal stays equal.
+/// Reads /sys and /proc below `root` and, where that is "/", runs the commands whose output the
+/// rules use and that are there. `anonymous` replaces names, serial numbers, addresses and GUIDs,
+/// alike everywhere, so that what was equal stays equal.
 observed::Capture gather(const std::string& root, bool anonymous);
 
 /// The replacement, for any capture.

@@ -33,8 +33,9 @@ struct Fit {
   std::string next;     ///< what to look at
 };
 
-/// True when it is known (sure, likely) that a figure came over a detour that nobody asked for, or from something that is less than the topology says; and
-/// when a bandwidth that fits nothing is less than 70 % of what the direct path gives.
+/// True when it is known (sure, likely) that a figure came over a detour that nobody asked for, or
+/// from something that is less than the topology says; and when a bandwidth that fits nothing is
+/// less than 70 % of what the direct path gives.
 bool is_downgrade(const Fit& fit);
 
 /// Which transfer figures are of, where their tool does not say.
@@ -43,8 +44,11 @@ struct Ends {
   std::string to;
 };
 
-/// Fits each figure. Ends that are not given are GPU 0 of the first host and of the second one; a topology of one host gets an equal second
-/// one for tools that go over the network. Throws InputError for ends that do not exist.
-std::vector<Fit> fit(sim::Simulator& simulator, const Topology& topology, const ModelLibrary& models, const std::vector<Figure>& figures, const Ends& ends);
+/// Fits each figure. Ends that are not given are GPU 0 of the first host and of the second one; a
+/// topology of one host gets an equal second one for tools that go over the network. Throws
+/// InputError for ends that do not exist.
+std::vector<Fit> fit(sim::Simulator& simulator, const Topology& topology,
+                     const ModelLibrary& models, const std::vector<Figure>& figures,
+                     const Ends& ends);
 
 }  // namespace gdr::measured

@@ -17,13 +17,16 @@ namespace {
 constexpr double mebi = 1048576.0;
 constexpr double gibi = 1073741824.0;
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 /// A figure that makes sense: finite and positive.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool good = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value) && value > 0 && value < 1e15;
+  const bool good = error == std::errc{} && end == text.data() + text.size() &&
+                    std::isfinite(value) && value > 0 && value < 1e15;
   return good ? std::optional(value) : std::nullopt;
 }
 
@@ -60,10 +63,14 @@ class Reader {
   }
 
   bool perftest(std::string_view text, const std::vector<std::string_view>& words) {
-    if (has(text, "use_cuda") || has(text, "initializing CUDA") || has(text, "cuMemAlloc")) gpu_memory_ = !has(text, "cuMemAllocManaged");
-    for (const auto& [name, operation] : {std::pair("RDMA_Write", Operation::write), std::pair("RDMA_Read", Operation::read), std::pair("Send ", Operation::send)}) {
+    if (has(text, "use_cuda") || has(text, "initializing CUDA") || has(text, "cuMemAlloc"))
+      gpu_memory_ = !has(text, "cuMemAllocManaged");
+    for (const auto& [name, operation] :
+         {std::pair("RDMA_Write", Operation::write), std::pair("RDMA_Read", Operation::read),
+          std::pair("Send ", Operation::send)}) {
       if (!has(text, name) || !has(text, " Test")) continue;
-      perftest_ = figure(fmt::format("ib_{}_{}", to_string(operation), has(text, "Latency") ? "lat" : "bw"));
+      perftest_ = figure(
+          fmt::format("ib_{}_{}", to_string(operation), has(text, "Latency") ? "lat" : "bw"));
       perftest_->operation = operation;
       perftest_->bidirectional = has(text, "Bidirectional");
       perftest_->gpu_memory = gpu_memory_;
@@ -73,11 +80,15 @@ class Reader {
     }
     if (!perftest_) return false;
     if (has(text, "Number of qps")) {
-      if (const auto count = text::int_after(text, ":"); count && *count >= 1 && *count <= 65536) perftest_->queue_pairs = *count;
+      if (const auto count = text::int_after(text, ":"); count && *count >= 1 && *count <= 65536)
+        perftest_->queue_pairs = *count;
       return true;
     }
     if (words[0] == "#bytes") {
-      unit_ = has(text, "BW average[Gb/sec]") ? 1.25e8 : has(text, "BW average[MB/sec]") ? mebi : has(text, "t_typical[usec]") ? 1e-6 : 0;
+      unit_ = has(text, "BW average[Gb/sec]")   ? 1.25e8
+              : has(text, "BW average[MB/sec]") ? mebi
+              : has(text, "t_typical[usec]")    ? 1e-6
+                                                : 0;
       return unit_ > 0;
     }
     const auto size = size_of(words[0]);
@@ -100,7 +111,8 @@ class Reader {
       osu_ = figure("OSU");
       osu_->operation = Operation::send;
       osu_->bidirectional = has(text, "Bi-Directional");
-      osu_->gpu_memory = has(text, "CUDA") || has(text, "ROCM") ? std::optional(true) : std::nullopt;
+      osu_->gpu_memory =
+          has(text, "CUDA") || has(text, "ROCM") ? std::optional(true) : std::nullopt;
       osu_unit_ = 0;
       perftest_.reset();
       return true;
@@ -124,7 +136,8 @@ class Reader {
     return true;
   }
 
-  /// size count type redop root time algbw busbw #wrong: out of place. busbw is what each rank sends a direction.
+  /// size count type redop root time algbw busbw #wrong: out of place. busbw is what each rank
+  /// sends a direction.
   bool nccl(std::string_view text, const std::vector<std::string_view>& words) {
     if (has(text, "algbw") && has(text, "busbw")) {
       nccl_ = true;
@@ -135,7 +148,9 @@ class Reader {
     if (!nccl_ || words.size() < 8) return false;
     const auto size = size_of(words[0]);
     const auto count = size_of(words[1]);
-    const bool typed = words[2].find_first_of("0123456789") == std::string_view::npos || words[2].starts_with("float") || words[2].starts_with("int") || words[2].starts_with("uint") || words[2].starts_with("bfloat");
+    const bool typed = words[2].find_first_of("0123456789") == std::string_view::npos ||
+                       words[2].starts_with("float") || words[2].starts_with("int") ||
+                       words[2].starts_with("uint") || words[2].starts_with("bfloat");
     const auto busbw = number(words[7]);
     if (!size || !count || !typed || !busbw) return false;
     Figure one = figure("nccl-tests");
@@ -148,7 +163,8 @@ class Reader {
     return true;
   }
 
-  /// IoType: READ XferType: GPUD Threads: 4 DataSetSize: ... IOSize: 1024(KiB) Throughput: 6.62 GiB/sec, ...
+  /// IoType: READ XferType: GPUD Threads: 4 DataSetSize: ... IOSize: 1024(KiB) Throughput: 6.62
+  /// GiB/sec, ...
   bool gdsio(std::string_view text) {
     const auto throughput = text::after(text, "Throughput: ");
     if (!has(text, "XferType:") || !throughput) return false;
@@ -159,7 +175,8 @@ class Reader {
     Figure one = figure("gdsio");
     one.operation = gdsio_reads(first_word(text, "IoType:")) ? Operation::read : Operation::write;
     one.size = Bytes{static_cast<std::uint64_t>(*kib) * 1024};
-    one.bandwidth = Bandwidth{*value * (words.size() > 1 && words[1].starts_with("GiB") ? gibi : mebi)};
+    one.bandwidth =
+        Bandwidth{*value * (words.size() > 1 && words[1].starts_with("GiB") ? gibi : mebi)};
     one.threads = gdsio_threads(text);
     gdsio_way(first_word(text, "XferType:"), one);
     figures.push_back(one);
@@ -169,7 +186,10 @@ class Reader {
   bool gdsio_reads(std::string_view type) const {
     const bool read = type == "READ" || type == "RANDREAD";
     if (!read && type != "WRITE" && type != "RANDWRITE")
-      fail(fmt::format("IoType \"{}\" of gdsio: allowed are READ, WRITE, RANDREAD and RANDWRITE; give the line as gdsio printed it", text::printable(type, 40)));
+      fail(
+          fmt::format("IoType \"{}\" of gdsio: allowed are READ, WRITE, RANDREAD and RANDWRITE; "
+                      "give the line as gdsio printed it",
+                      text::printable(type, 40)));
     return read;
   }
 
@@ -177,20 +197,27 @@ class Reader {
     const std::string_view word = first_word(text, "Threads:");
     const auto threads = text::whole_int(word);
     if (!threads || *threads < 1 || *threads > 65536)
-      fail(fmt::format("Threads \"{}\" of gdsio: 1 to 65536, as many as -w gave it; what the throughput means depends on them", text::printable(word, 40)));
+      fail(
+          fmt::format("Threads \"{}\" of gdsio: 1 to 65536, as many as -w gave it; what the "
+                      "throughput means depends on them",
+                      text::printable(word, 40)));
     return *threads;
   }
 
   /// -x 0 to 7: by GPUDirect Storage, without a GPU, or through host memory.
   void gdsio_way(std::string_view type, Figure& one) const {
-    static constexpr std::array<std::string_view, 4> direct{"GPUD", "GPUD_ASYNC", "GPU_BATCH", "GPU_BATCH_STREAM"};
-    static constexpr std::array<std::string_view, 3> bounced{"CPU_GPU", "CPU_ASYNC_GPU", "CPU_CACHED_GPU"};
+    static constexpr std::array<std::string_view, 4> direct{"GPUD", "GPUD_ASYNC", "GPU_BATCH",
+                                                            "GPU_BATCH_STREAM"};
+    static constexpr std::array<std::string_view, 3> bounced{"CPU_GPU", "CPU_ASYNC_GPU",
+                                                             "CPU_CACHED_GPU"};
     const bool gds = std::find(direct.begin(), direct.end(), type) != direct.end();
     const bool staged = std::find(bounced.begin(), bounced.end(), type) != bounced.end();
     if (!gds && !staged && type != "CPUONLY")
-      fail(fmt::format("XferType \"{}\" of gdsio: it is not known which way the data went; known are {} (GPUDirect Storage), {} (through host memory) and "
-                       "CPUONLY; leave the line out, or measure with -x 0, 1 or 2",
-                       text::printable(type, 40), fmt::join(direct, ", "), fmt::join(bounced, ", ")));
+      fail(fmt::format(
+          "XferType \"{}\" of gdsio: it is not known which way the data went; known are {} "
+          "(GPUDirect Storage), {} (through host memory) and "
+          "CPUONLY; leave the line out, or measure with -x 0, 1 or 2",
+          text::printable(type, 40), fmt::join(direct, ", "), fmt::join(bounced, ", ")));
     one.gpu_memory = gds || staged;
     if (*one.gpu_memory) one.peer_to_peer = gds;
   }
@@ -201,18 +228,24 @@ class Reader {
     return words.empty() ? std::string_view() : words.front();
   }
 
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: line {}: {}", name_, line_, what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(fmt::format("{}: line {}: {}", name_, line_, what));
+  }
 
   /// Matrices of GPUs: p2pBandwidthLatencyTest and nvbandwidth.
   void matrix(std::string_view text, const std::vector<std::string_view>& words) {
     if (has(text, "Matrix (GB/s)") || has(text, "Matrix (us)")) {
       begin_matrix("p2pBandwidthLatencyTest", has(text, "(us)"), has(text, "Bidirectional"));
-      matrix_->peer_to_peer = has(text, "P2P=Enabled") ? std::optional(true) : has(text, "P2P=Disabled") ? std::optional(false) : std::nullopt;
+      matrix_->peer_to_peer = has(text, "P2P=Enabled")    ? std::optional(true)
+                              : has(text, "P2P=Disabled") ? std::optional(false)
+                                                          : std::nullopt;
       return;
     }
-    if (has(text, "memcpy") && has(text, "GPU(row)") && has(text, "GPU(column)") && has(text, "(GB/s)")) {
+    if (has(text, "memcpy") && has(text, "GPU(row)") && has(text, "GPU(column)") &&
+        has(text, "(GB/s)")) {
       begin_matrix("nvbandwidth", false, has(text, "bidirectional") || has(text, "<->"));
-      matrix_->operation = has(text, "<-") && !has(text, "<->") ? Operation::read : Operation::write;
+      matrix_->operation =
+          has(text, "<-") && !has(text, "<->") ? Operation::read : Operation::write;
       return;
     }
     if (!matrix_) return;
@@ -223,8 +256,10 @@ class Reader {
     const bool head = words[0] == "D\\D" || words[0] == "GPU" || columns_.empty();
     std::vector<int> all;
     for (std::size_t i = words[0] == "D\\D" || words[0] == "GPU" ? 1 : 0; i < words.size(); ++i)
-      if (const auto column = text::whole_int(words[i]); column && *column >= 0 && *column < 1024) all.push_back(*column);
-    if (head && !all.empty() && all.size() + (words[0] == "D\\D" || words[0] == "GPU" ? 1 : 0) == words.size()) {
+      if (const auto column = text::whole_int(words[i]); column && *column >= 0 && *column < 1024)
+        all.push_back(*column);
+    if (head && !all.empty() &&
+        all.size() + (words[0] == "D\\D" || words[0] == "GPU" ? 1 : 0) == words.size()) {
       columns_ = all;
       return;
     }
@@ -236,7 +271,8 @@ class Reader {
       if (!value || *row == columns_[i]) continue;
       Figure one = *matrix_;
       one.line = line_;
-      one.gpus = one.operation == Operation::read ? std::pair(columns_[i], *row) : std::pair(*row, columns_[i]);
+      one.gpus = one.operation == Operation::read ? std::pair(columns_[i], *row)
+                                                  : std::pair(*row, columns_[i]);
       if (latency_matrix_) one.latency = Duration{*value * 1e-6};
       else one.bandwidth = Bandwidth{*value * 1e9};
       figures.push_back(one);
@@ -246,7 +282,9 @@ class Reader {
   void begin_matrix(std::string tool, bool latency, bool bidirectional) {
     matrix_ = figure(std::move(tool));
     // The tools' own sizes: 40 MB of integers, 512 MiB, and a few bytes for latency.
-    matrix_->size = latency ? Bytes{16} : matrix_->tool == "nvbandwidth" ? Bytes{512U << 20U} : Bytes{40'000'000};
+    matrix_->size = latency                          ? Bytes{16}
+                    : matrix_->tool == "nvbandwidth" ? Bytes{512U << 20U}
+                                                     : Bytes{40'000'000};
     matrix_->bidirectional = bidirectional;
     matrix_->gpu_memory = true;
     latency_matrix_ = latency;
@@ -271,10 +309,15 @@ class Reader {
 std::vector<Figure> read_figures(std::string_view text, const std::string& name) {
   Reader reader(name);
   const auto lines = text::lines(text);
-  for (std::size_t i = 0; i < lines.size(); ++i) reader.line(text::without_escapes(lines[i]), i + 1);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    reader.line(text::without_escapes(lines[i]), i + 1);
   if (reader.figures.empty())
-    throw InputError(fmt::format("{}: no figure in it; gdr reads what ib_write_bw and its kind, nccl-tests, OSU's tests, nvbandwidth, p2pBandwidthLatencyTest and gdsio print", name));
-  if (reader.figures.size() > 10'000) throw InputError(fmt::format("{}: more than 10000 figures", name));
+    throw InputError(
+        fmt::format("{}: no figure in it; gdr reads what ib_write_bw and its kind, nccl-tests, "
+                    "OSU's tests, nvbandwidth, p2pBandwidthLatencyTest and gdsio print",
+                    name));
+  if (reader.figures.size() > 10'000)
+    throw InputError(fmt::format("{}: more than 10000 figures", name));
   return reader.figures;
 }
 

@@ -53,7 +53,8 @@ void trapped(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
   for (const Range& range : ranges) {
     const std::uint64_t base = range.base.load(std::memory_order_acquire);
-    if (base == 0 || address < base || address - base >= range.size.load(std::memory_order_relaxed)) continue;
+    if (base == 0 || address < base || address - base >= range.size.load(std::memory_order_relaxed))
+      continue;
     Line line;
     line.text("gdr: the CPU touched ");
     line.hex(address);
@@ -90,7 +91,8 @@ AccessTrap::AccessTrap(const std::string& backend, std::uint64_t base, Bytes siz
 
 AccessTrap::~AccessTrap() {
   const std::lock_guard lock(ranges_mutex);
-  if (place_ >= 0) ranges[static_cast<std::size_t>(place_)].base.store(0, std::memory_order_release);
+  if (place_ >= 0)
+    ranges[static_cast<std::size_t>(place_)].base.store(0, std::memory_order_release);
   if (--installed == 0) sigaction(SIGSEGV, &previous, nullptr);
 }
 

@@ -27,7 +27,9 @@ std::unique_ptr<DeviceMemory> make_memory(const std::string& text) {
     return make_fake_memory(options);
   }
   throw InputError(
-      fmt::format("memory \"{}\": it is host, or fake, bar or cuda with a number of 0 to 255 behind, as in bar:0", printable(text)));
+      fmt::format("memory \"{}\": it is host, or fake, bar or cuda with a number of 0 to 255 "
+                  "behind, as in bar:0",
+                  printable(text)));
 }
 
 }  // namespace gdr::memory

@@ -11,12 +11,15 @@ namespace gdr::memory {
 
 /// How a fake device fails, as real ones do. The bar backend takes them, too.
 struct DeviceFaults {
-  bool dma_buf = true;                        ///< false: no descriptor, as with CUDA before 11.7
-  bool peer_memory = true;                    ///< false: registration by address fails with EFAULT, as without nvidia-peermem
-  std::optional<Bytes> bar_window;            ///< ranges exported at one time, together; nothing: no limit
+  bool dma_buf = true;  ///< false: no descriptor, as with CUDA before 11.7
+  bool peer_memory =
+      true;  ///< false: registration by address fails with EFAULT, as without nvidia-peermem
+  std::optional<Bytes> bar_window;  ///< ranges exported at one time, together; nothing: no limit
   std::optional<Bytes> largest_registration;  ///< exports beyond it are refused
-  double stale_reads = 0;                     ///< share of device-side reads of 4 KiB that see no inbound RDMA write until a flush: 0 to 1
-  unsigned copy_delay = 0;                    ///< operations are done when they were asked for that many times; 0: at once
+  double stale_reads = 0;  ///< share of device-side reads of 4 KiB that see no inbound RDMA write
+                           ///< until a flush: 0 to 1
+  unsigned copy_delay =
+      0;  ///< operations are done when they were asked for that many times; 0: at once
   std::uint64_t seed = 1;
 };
 
@@ -31,15 +34,19 @@ struct FakeOptions {
 /// Host memory as a device: the CPU moves the bytes. Pointers are ordinary addresses.
 std::unique_ptr<DeviceMemory> make_host_memory();
 
-/// A device in this process. Device pointers are a mapping without access, so that a CPU access traps with a message; NICs register a
-/// second mapping of the same memory under the device pointer. Throws InputError for options that cannot be.
+/// A device in this process. Device pointers are a mapping without access, so that a CPU access
+/// traps with a message; NICs register a second mapping of the same memory under the device
+/// pointer. Throws InputError for options that cannot be.
 std::unique_ptr<DeviceMemory> make_fake_memory(const FakeOptions& options);
 
-/// GPU `index` of a guest of `gdr emulate`: /dev/gdr-gpuINDEX. Throws InputError where there is none.
+/// GPU `index` of a guest of `gdr emulate`: /dev/gdr-gpuINDEX. Throws InputError where there is
+/// none.
 std::unique_ptr<DeviceMemory> make_bar_memory(unsigned index, const DeviceFaults& faults = {});
 
-/// GPU `index` through CUDA's driver API, loaded from `library` now. Throws InputError when there is no such library or GPU.
-std::unique_ptr<DeviceMemory> make_cuda_memory(unsigned index, const std::string& library = "libcuda.so.1");
+/// GPU `index` through CUDA's driver API, loaded from `library` now. Throws InputError when there
+/// is no such library or GPU.
+std::unique_ptr<DeviceMemory> make_cuda_memory(unsigned index,
+                                               const std::string& library = "libcuda.so.1");
 
 /// "host", "fake", "fake:1", "bar:0", "cuda:2". Throws InputError.
 std::unique_ptr<DeviceMemory> make_memory(const std::string& text);

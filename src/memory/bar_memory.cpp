@@ -18,25 +18,33 @@
 namespace gdr::memory {
 namespace {
 
-/// The BAR of a fake GPU. Device pointers are address space without access, as with the fake in the process.
+/// The BAR of a fake GPU. Device pointers are address space without access, as with the fake in the
+/// process.
 class BarBacking final : public Backing {
  public:
   explicit BarBacking(unsigned index)
-      : index_(index), path_(fmt::format("/dev/gdr-gpu{}", index)), device_fd_(open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
+      : index_(index),
+        path_(fmt::format("/dev/gdr-gpu{}", index)),
+        device_fd_(open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
     if (!device_fd_.is_open())
-      throw InputError(fmt::format("bar memory {}: {}: {}; it is there in guests of gdr emulate", index, path_, std::strerror(errno)));
+      throw InputError(fmt::format("bar memory {}: {}: {}; it is there in guests of gdr emulate",
+                                   index, path_, std::strerror(errno)));
     gdr_gpu_query query = {};
     if (ioctl(device_fd_.get(), GDR_GPU_QUERY, &query) != 0)
       throw InputError(fmt::format("{}: not a fake GPU: {}", path_, std::strerror(errno)));
     device_ = Mapping::reserve(Bytes{query.bar_size}, Bytes{std::uint64_t{2} << 20U});
-    if (!device_.is_open()) throw InputError(fmt::format("{}: no address space of {}", path_, to_string(Bytes{query.bar_size})));
-    trap_ = std::make_unique<AccessTrap>(BarBacking::name(), device_.address(), Bytes{query.bar_size});
+    if (!device_.is_open())
+      throw InputError(
+          fmt::format("{}: no address space of {}", path_, to_string(Bytes{query.bar_size})));
+    trap_ =
+        std::make_unique<AccessTrap>(BarBacking::name(), device_.address(), Bytes{query.bar_size});
   }
 
   [[nodiscard]] std::string name() const override { return fmt::format("bar{}", index_); }
   [[nodiscard]] std::string sysfs_device() const override {
     std::error_code error;
-    const auto place = std::filesystem::canonical(fmt::format("/sys/class/misc/gdr-gpu{}/device", index_), error);
+    const auto place =
+        std::filesystem::canonical(fmt::format("/sys/class/misc/gdr-gpu{}/device", index_), error);
     return error ? "" : place.string();
   }
   [[nodiscard]] Bytes granularity() const override { return Bytes{4096}; }
@@ -46,13 +54,15 @@ class BarBacking final : public Backing {
     gdr_gpu_range range = {};
     range.size = size.count;
     if (ioctl(device_fd_.get(), GDR_GPU_ALLOCATE, &range) != 0)
-      return Status(Cause::out_of_memory, fmt::format("{}: no {} of the BAR: {}", name(), to_string(size), std::strerror(errno)));
+      return Status(Cause::out_of_memory, fmt::format("{}: no {} of the BAR: {}", name(),
+                                                      to_string(size), std::strerror(errno)));
     Mapping mapped = Mapping::of_file(device_fd_.get(), Bytes{range.offset}, size);
     if (!mapped.is_open()) {
       const int error = errno;
       ioctl(device_fd_.get(), GDR_GPU_FREE, &range);
-      return Status(Cause::device_failed, fmt::format("{}: {} at {:#x} of the BAR cannot be mapped: {}", name(), to_string(size),
-                                                      range.offset, std::strerror(error)));
+      return Status(Cause::device_failed,
+                    fmt::format("{}: {} at {:#x} of the BAR cannot be mapped: {}", name(),
+                                to_string(size), range.offset, std::strerror(error)));
     }
     std::byte* cpu = mapped.data();
     mappings_.emplace(range.offset, std::move(mapped));
@@ -66,7 +76,8 @@ class BarBacking final : public Backing {
     ioctl(device_fd_.get(), GDR_GPU_FREE, &range);
   }
 
-  /// Copies are the driver's, which counts them: what this process says of itself can be held against it.
+  /// Copies are the driver's, which counts them: what this process says of itself can be held
+  /// against it.
   void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size) override {
     for (std::uint64_t done = 0; done < size.count;) {
       const auto at = static_cast<off_t>(from.fd_offset.count + offset.count + done);

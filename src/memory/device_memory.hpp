@@ -13,17 +13,21 @@
 
 namespace gdr::memory {
 
-/// An address of device memory. The CPU must not use it: on a device it names no memory, the fakes trap.
+/// An address of device memory. The CPU must not use it: on a device it names no memory, the fakes
+/// trap.
 struct DevicePointer {
   std::uint64_t address = 0;
   auto operator<=>(const DevicePointer&) const = default;
 };
-constexpr DevicePointer operator+(DevicePointer pointer, Bytes offset) { return {pointer.address + offset.count}; }
+constexpr DevicePointer operator+(DevicePointer pointer, Bytes offset) {
+  return {pointer.address + offset.count};
+}
 
 enum class ElementType { float32, float16, bfloat16, int32 };
 Bytes size_of(ElementType type);
 
-/// Operations of a stream run one after another, those of different streams in any order. Stream 0 is always there.
+/// Operations of a stream run one after another, those of different streams in any order. Stream 0
+/// is always there.
 struct Stream {
   std::uint64_t id = 0;
   bool operator==(const Stream&) const = default;
@@ -58,23 +62,29 @@ struct Exported {
   };
   std::optional<DmaBuf> dma_buf;
   std::string no_dma_buf;                     ///< why there is none
-  std::optional<std::uint64_t> host_address;  ///< what ibv_reg_mr takes: it works where a peer-memory driver knows the memory
+  std::optional<std::uint64_t> host_address;  ///< what ibv_reg_mr takes: it works where a
+                                              ///< peer-memory driver knows the memory
   std::string no_host_address;                ///< why there is none
-  std::shared_ptr<void> window;               ///< what the export holds of the device (BAR1); given back with the last copy
+  std::shared_ptr<void>
+      window;  ///< what the export holds of the device (BAR1); given back with the last copy
 };
 
-/// Memory of one device. Every function may be called from any thread. Sizes of 0 are fine. A range that is not inside one
-/// allocation gives Cause::invalid. Copies, fill and reduce are asynchronous: buffers stay the caller's until an event behind
-/// them is done; a failure shows there at the latest.
+/// Memory of one device. Every function may be called from any thread. Sizes of 0 are fine. A range
+/// that is not inside one allocation gives Cause::invalid. Copies, fill and reduce are
+/// asynchronous: buffers stay the caller's until an event behind them is done; a failure shows
+/// there at the latest.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
-  [[nodiscard]] virtual std::string name() const = 0;          ///< "fake0"
-  [[nodiscard]] virtual std::string sysfs_device() const = 0;  ///< real path of its PCI function in /sys; "" when it has none
-  [[nodiscard]] virtual Bytes granularity() const = 0;         ///< of exports; a power of two; allocations are whole ones
+  [[nodiscard]] virtual std::string name() const = 0;  ///< "fake0"
+  [[nodiscard]] virtual std::string sysfs_device()
+      const = 0;  ///< real path of its PCI function in /sys; "" when it has none
+  [[nodiscard]] virtual Bytes granularity()
+      const = 0;  ///< of exports; a power of two; allocations are whole ones
 
   virtual Result<DevicePointer> allocate(Bytes size) = 0;
-  /// `pointer` as allocate gave it. Listeners hear of it while the memory is still there, but is not queried or exported any more.
+  /// `pointer` as allocate gave it. Listeners hear of it while the memory is still there, but is
+  /// not queried or exported any more.
   virtual Status free(DevicePointer pointer) = 0;
   [[nodiscard]] virtual std::optional<PointerInfo> query(DevicePointer pointer) const = 0;
 
@@ -85,7 +95,8 @@ class DeviceMemory {
   virtual Status copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) = 0;
   virtual Status fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) = 0;
   /// into[i] += from[i], rounded to nearest even.
-  virtual Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) = 0;
+  virtual Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count,
+                        ElementType type, Stream stream) = 0;
   virtual Result<Event> record(Stream stream) = 0;
   virtual Result<bool> done(Event event) = 0;  ///< once it said true or failed, the event is gone
   virtual Status synchronize(Stream stream) = 0;
@@ -99,10 +110,13 @@ class DeviceMemory {
   [[nodiscard]] virtual MoverBytes moved() const = 0;
 
   using FreeListener = std::function<void(const PointerInfo&)>;
-  virtual std::uint64_t on_free(FreeListener listener) = 0;  ///< called by the thread that frees, with no lock held
-  /// Whether listeners hear of every free. False: others can free this memory past this object, too.
+  virtual std::uint64_t on_free(
+      FreeListener listener) = 0;  ///< called by the thread that frees, with no lock held
+  /// Whether listeners hear of every free. False: others can free this memory past this object,
+  /// too.
   [[nodiscard]] virtual bool hears_every_free() const = 0;
-  virtual void forget_listener(std::uint64_t id) = 0;        ///< not from a listener; returns when none of its calls is under way
+  virtual void forget_listener(
+      std::uint64_t id) = 0;  ///< not from a listener; returns when none of its calls is under way
 };
 
 }  // namespace gdr::memory

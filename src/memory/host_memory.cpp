@@ -14,15 +14,21 @@ class HostBacking final : public Backing {
   [[nodiscard]] bool has_copy_engine() const override { return false; }
 
   Result<Placed> place(Bytes size) override {
-    void* base = mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) return Status(Cause::out_of_memory, fmt::format("host: the system has no {}", to_string(size)));
-    return Placed{reinterpret_cast<std::uint64_t>(base), static_cast<std::byte*>(base), size, -1, {}};
+    void* base =
+        mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+      return Status(Cause::out_of_memory,
+                    fmt::format("host: the system has no {}", to_string(size)));
+    return Placed{
+        reinterpret_cast<std::uint64_t>(base), static_cast<std::byte*>(base), size, -1, {}};
   }
   void release(const Placed& placed) override { munmap(placed.cpu, placed.size.count); }
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceMemory> make_host_memory() { return std::make_unique<MappedMemory>(std::make_unique<HostBacking>(), DeviceFaults{}); }
+std::unique_ptr<DeviceMemory> make_host_memory() {
+  return std::make_unique<MappedMemory>(std::make_unique<HostBacking>(), DeviceFaults{});
+}
 
 }  // namespace gdr::memory

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t stale_block = 4096;
 
-/// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+/// 2014).
 std::uint64_t mix(std::uint64_t z) {
   z += 0x9e3779b97f4a7c15U;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -43,7 +44,9 @@ void Backing::copy_in(const Placed& to, Bytes offset, const std::byte* from, Byt
 }
 
 MappedMemory::MappedMemory(std::unique_ptr<Backing> backing, const DeviceFaults& faults)
-    : backing_(std::move(backing)), faults_(faults), window_used_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
+    : backing_(std::move(backing)),
+      faults_(faults),
+      window_used_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   queues_.try_emplace(0);
 }
 
@@ -55,7 +58,8 @@ MappedMemory::~MappedMemory() {
 Result<DevicePointer> MappedMemory::allocate(Bytes size) {
   const std::uint64_t granule = granularity().count;
   if (size.count > (std::uint64_t{1} << 48U))
-    return Status(Cause::out_of_memory, fmt::format("{}: {} are more than any device has", name(), to_string(size)));
+    return Status(Cause::out_of_memory,
+                  fmt::format("{}: {} are more than any device has", name(), to_string(size)));
   const Bytes rounded{(std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule};
   const std::lock_guard lock(mutex_);
   Result<Placed> placed = backing_->place(rounded);
@@ -77,8 +81,12 @@ Status MappedMemory::free(DevicePointer pointer) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = allocations_.find(pointer.address);
-    if (found == allocations_.end()) return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
-    if (found->second.going) return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
+    if (found == allocations_.end())
+      return {Cause::invalid,
+              fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
+    if (found->second.going)
+      return {Cause::invalid,
+              fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
     run_all();  // as cuMemFree does
     info = {pointer, found->second.placed.size, found->second.number};
     found->second.going = true;  // nobody registers it any more
@@ -107,7 +115,8 @@ const MappedMemory::Allocation* MappedMemory::find(DevicePointer pointer, Bytes 
 }
 
 Status MappedMemory::outside(DevicePointer pointer, Bytes size) const {
-  return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", name(), to_string(size), pointer.address)};
+  return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", name(),
+                                      to_string(size), pointer.address)};
 }
 
 std::optional<PointerInfo> MappedMemory::query(DevicePointer pointer) const {
@@ -135,12 +144,15 @@ void MappedMemory::destroy_stream(Stream stream) {
 Status MappedMemory::issue(Stream stream, const Operation& operation) {
   const std::lock_guard lock(mutex_);
   const auto queue = queues_.find(stream.id);
-  if (queue == queues_.end()) return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
+  if (queue == queues_.end())
+    return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
   const bool writes = operation.kind != Kind::copy_out;
   const bool reads = operation.kind != Kind::copy_in && operation.kind != Kind::fill;
   if (operation.size.count == 0) return {};
-  if (writes && find(operation.to, operation.size) == nullptr) return outside(operation.to, operation.size);
-  if (reads && find(operation.from, operation.size) == nullptr) return outside(operation.from, operation.size);
+  if (writes && find(operation.to, operation.size) == nullptr)
+    return outside(operation.to, operation.size);
+  if (reads && find(operation.from, operation.size) == nullptr)
+    return outside(operation.from, operation.size);
   queue->second.waiting.push_back(operation);
   ++queue->second.issued;
   if (faults_.copy_delay == 0) run_until(queue->second, queue->second.issued);
@@ -183,9 +195,11 @@ Status MappedMemory::fill(DevicePointer to, std::uint8_t value, Bytes size, Stre
   return issue(stream, operation);
 }
 
-Status MappedMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) {
+Status MappedMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t count,
+                            ElementType type, Stream stream) {
   const Bytes element = size_of(type);
-  if (count > (std::uint64_t{1} << 48U) / element.count) return outside(into, Bytes{~std::uint64_t{0}});
+  if (count > (std::uint64_t{1} << 48U) / element.count)
+    return outside(into, Bytes{~std::uint64_t{0}});
   Operation operation;
   operation.kind = Kind::reduce;
   operation.to = into;
@@ -198,7 +212,8 @@ Status MappedMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_
 Result<Event> MappedMemory::record(Stream stream) {
   const std::lock_guard lock(mutex_);
   const auto queue = queues_.find(stream.id);
-  if (queue == queues_.end()) return Status(Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id));
+  if (queue == queues_.end())
+    return Status(Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id));
   marks_.emplace(++last_event_, Mark{stream.id, queue->second.issued, 0});
   return Event{last_event_};
 }
@@ -206,7 +221,8 @@ Result<Event> MappedMemory::record(Stream stream) {
 Result<bool> MappedMemory::done(Event event) {
   const std::lock_guard lock(mutex_);
   const auto mark = marks_.find(event.id);
-  if (mark == marks_.end()) return Status(Cause::invalid, fmt::format("{}: there is no event {}", name(), event.id));
+  if (mark == marks_.end())
+    return Status(Cause::invalid, fmt::format("{}: there is no event {}", name(), event.id));
   Queue& queue = queues_.at(mark->second.stream);
   if (queue.finished < mark->second.after) {
     if (++mark->second.asked < faults_.copy_delay) return false;
@@ -219,7 +235,8 @@ Result<bool> MappedMemory::done(Event event) {
 Status MappedMemory::synchronize(Stream stream) {
   const std::lock_guard lock(mutex_);
   const auto queue = queues_.find(stream.id);
-  if (queue == queues_.end()) return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
+  if (queue == queues_.end())
+    return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
   run_until(queue->second, queue->second.issued);
   return {};
 }
@@ -240,7 +257,8 @@ void MappedMemory::store(DevicePointer to, const std::byte* bytes, Bytes size) {
   check(allocation != nullptr, "memory was freed below an operation");
   const std::uint64_t offset = to.address - allocation->placed.device_base;
   std::memmove(allocation->placed.cpu + offset, bytes, size.count);
-  if (allocation->own_view != nullptr) std::memcpy(allocation->own_view.get() + offset, allocation->placed.cpu + offset, size.count);
+  if (allocation->own_view != nullptr)
+    std::memcpy(allocation->own_view.get() + offset, allocation->placed.cpu + offset, size.count);
 }
 
 const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
@@ -252,7 +270,8 @@ const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
   ++allocation->reads;
   for (std::uint64_t at = offset; at < offset + size.count;) {
     const std::uint64_t end = std::min((at / stale_block + 1) * stale_block, offset + size.count);
-    if (!chance(faults_.seed ^ allocation->reads, at / stale_block, allocation->placed.size.count, faults_.stale_reads))
+    if (!chance(faults_.seed ^ allocation->reads, at / stale_block, allocation->placed.size.count,
+                faults_.stale_reads))
       std::memcpy(allocation->own_view.get() + at, allocation->placed.cpu + at, end - at);
     at = end;
   }
@@ -263,16 +282,22 @@ void MappedMemory::copy_in_now(const Operation& operation) {
   Allocation* to = find(operation.to, operation.size);
   check(to != nullptr, "memory was freed below a copy");
   const Bytes offset{operation.to.address - to->placed.device_base};
-  backing_->copy_in(to->placed, offset, static_cast<const std::byte*>(operation.host_from), operation.size);
-  if (to->own_view != nullptr) std::memcpy(to->own_view.get() + offset.count, to->placed.cpu + offset.count, operation.size.count);
+  backing_->copy_in(to->placed, offset, static_cast<const std::byte*>(operation.host_from),
+                    operation.size);
+  if (to->own_view != nullptr)
+    std::memcpy(to->own_view.get() + offset.count, to->placed.cpu + offset.count,
+                operation.size.count);
 }
 
 void MappedMemory::copy_out_now(const Operation& operation) {
   const Allocation* from = find(operation.from, operation.size);
   check(from != nullptr, "memory was freed below a copy");
   auto* to = static_cast<std::byte*>(operation.host_to);
-  if (from->own_view != nullptr) std::memcpy(to, load(operation.from, operation.size), operation.size.count);
-  else backing_->copy_out(to, from->placed, Bytes{operation.from.address - from->placed.device_base}, operation.size);
+  if (from->own_view != nullptr)
+    std::memcpy(to, load(operation.from, operation.size), operation.size.count);
+  else
+    backing_->copy_out(to, from->placed, Bytes{operation.from.address - from->placed.device_base},
+                       operation.size);
 }
 
 void MappedMemory::execute(const Operation& operation) {
@@ -295,7 +320,8 @@ void MappedMemory::execute(const Operation& operation) {
     case Kind::reduce: {
       const std::byte* into = load(operation.to, size);
       std::vector<std::byte> sum(into, into + size.count);
-      add_elements(sum.data(), load(operation.from, size), size.count / size_of(operation.type).count, operation.type);
+      add_elements(sum.data(), load(operation.from, size),
+                   size.count / size_of(operation.type).count, operation.type);
       store(operation.to, sum.data(), size);
       break;
     }
@@ -304,10 +330,13 @@ void MappedMemory::execute(const Operation& operation) {
 }
 
 void MappedMemory::count(Kind kind, Bytes size) {
-  if (kind == Kind::fill || kind == Kind::reduce) return;  // the device's own work, nothing is moved
+  if (kind == Kind::fill || kind == Kind::reduce)
+    return;  // the device's own work, nothing is moved
   Bytes* by = &moved_.cpu;
   if (backing_->has_copy_engine())
-    by = kind == Kind::copy_in ? &moved_.copy_engine_in : kind == Kind::copy_out ? &moved_.copy_engine_out : &moved_.copy_engine_within;
+    by = kind == Kind::copy_in    ? &moved_.copy_engine_in
+         : kind == Kind::copy_out ? &moved_.copy_engine_out
+                                  : &moved_.copy_engine_within;
   by->count += size.count;
 }
 
@@ -316,29 +345,38 @@ Result<Exported> MappedMemory::export_range(DevicePointer pointer, Bytes size) {
   const Allocation* allocation = find(pointer, size);
   if (allocation == nullptr || allocation->going) return outside(pointer, size);
   const auto refuse = [&](const std::string& why) {
-    return Status(Cause::registration_refused, fmt::format("{}: {} at {:#x}: {}", name(), to_string(size), pointer.address, why));
+    return Status(Cause::registration_refused, fmt::format("{}: {} at {:#x}: {}", name(),
+                                                           to_string(size), pointer.address, why));
   };
   const std::uint64_t granule = granularity().count;
   if (pointer.address % granule != 0 || size.count % granule != 0)
-    return refuse(fmt::format("the range is not of whole granules of {}", to_string(granularity())));
+    return refuse(
+        fmt::format("the range is not of whole granules of {}", to_string(granularity())));
   if (faults_.largest_registration && size > *faults_.largest_registration)
-    return refuse(fmt::format("the driver registers at most {}", to_string(*faults_.largest_registration)));
+    return refuse(
+        fmt::format("the driver registers at most {}", to_string(*faults_.largest_registration)));
   Exported exported;
   if (faults_.bar_window) {
     if (*window_used_ + size.count > faults_.bar_window->count)
-      return refuse(fmt::format("{} of the BAR window of {} are taken", to_string(Bytes{*window_used_}), to_string(*faults_.bar_window)));
+      return refuse(fmt::format("{} of the BAR window of {} are taken",
+                                to_string(Bytes{*window_used_}), to_string(*faults_.bar_window)));
     *window_used_ += size.count;
-    exported.window = std::shared_ptr<void>(nullptr, [used = window_used_, size](void*) { *used -= size.count; });
+    exported.window =
+        std::shared_ptr<void>(nullptr, [used = window_used_, size](void*) { *used -= size.count; });
   }
   const std::uint64_t offset = pointer.address - allocation->placed.device_base;
   if (allocation->placed.fd >= 0 && faults_.dma_buf) {
-    exported.dma_buf =
-        Exported::DmaBuf{UniqueFd(fcntl(allocation->placed.fd, F_DUPFD_CLOEXEC, 0)), allocation->placed.fd_offset + Bytes{offset}};
+    exported.dma_buf = Exported::DmaBuf{UniqueFd(fcntl(allocation->placed.fd, F_DUPFD_CLOEXEC, 0)),
+                                        allocation->placed.fd_offset + Bytes{offset}};
   } else {
-    exported.no_dma_buf = faults_.dma_buf ? "this memory has no descriptor" : "the driver exports no dma-buf";
+    exported.no_dma_buf =
+        faults_.dma_buf ? "this memory has no descriptor" : "the driver exports no dma-buf";
   }
-  // Without a peer-memory driver the address can be tried all the same: the kernel then finds no pages behind it.
-  exported.host_address = faults_.peer_memory ? reinterpret_cast<std::uint64_t>(allocation->placed.cpu + offset) : pointer.address;
+  // Without a peer-memory driver the address can be tried all the same: the kernel then finds no
+  // pages behind it.
+  exported.host_address = faults_.peer_memory
+                              ? reinterpret_cast<std::uint64_t>(allocation->placed.cpu + offset)
+                              : pointer.address;
   return exported;
 }
 
@@ -347,7 +385,8 @@ Status MappedMemory::flush(DevicePointer pointer, Bytes size) {
   Allocation* allocation = find(pointer, size);
   if (allocation == nullptr) return outside(pointer, size);
   const std::uint64_t offset = pointer.address - allocation->placed.device_base;
-  if (allocation->own_view != nullptr) std::memcpy(allocation->own_view.get() + offset, allocation->placed.cpu + offset, size.count);
+  if (allocation->own_view != nullptr)
+    std::memcpy(allocation->own_view.get() + offset, allocation->placed.cpu + offset, size.count);
   return {};
 }
 

@@ -22,7 +22,8 @@ struct Placed {
   Bytes fd_offset;
 };
 
-/// What differs between backends whose memory is mapped into the process. Calls are serialized by MappedMemory.
+/// What differs between backends whose memory is mapped into the process. Calls are serialized by
+/// MappedMemory.
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -32,7 +33,8 @@ class Backing {
   [[nodiscard]] virtual bool has_copy_engine() const = 0;
   virtual Result<Placed> place(Bytes size) = 0;  ///< size is a multiple of granularity(), not 0
   virtual void release(const Placed& placed) = 0;
-  /// What the copy engine does; the range is inside `placed`. Without one of its own, the mapping is copied.
+  /// What the copy engine does; the range is inside `placed`. Without one of its own, the mapping
+  /// is copied.
   virtual void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size);
   virtual void copy_in(const Placed& to, Bytes offset, const std::byte* from, Bytes size);
 };
@@ -55,7 +57,8 @@ class MappedMemory final : public DeviceMemory {
   Status copy_out(void* to, DevicePointer from, Bytes size, Stream stream) override;
   Status copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) override;
   Status fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) override;
-  Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) override;
+  Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type,
+                Stream stream) override;
   Result<Event> record(Stream stream) override;
   Result<bool> done(Event event) override;
   Status synchronize(Stream stream) override;
@@ -63,7 +66,9 @@ class MappedMemory final : public DeviceMemory {
   Status flush(DevicePointer pointer, Bytes size) override;
   [[nodiscard]] bool needs_flush() const override { return faults_.stale_reads > 0; }
   [[nodiscard]] MoverBytes moved() const override;
-  std::uint64_t on_free(FreeListener listener) override { return listeners_.add(std::move(listener)); }
+  std::uint64_t on_free(FreeListener listener) override {
+    return listeners_.add(std::move(listener));
+  }
   [[nodiscard]] bool hears_every_free() const override { return true; }
   void forget_listener(std::uint64_t id) override { listeners_.remove(id); }
 
@@ -71,8 +76,9 @@ class MappedMemory final : public DeviceMemory {
   struct Allocation {
     Placed placed;
     std::uint64_t number = 0;
-    bool going = false;                     // listeners hear that it is freed
-    std::unique_ptr<std::byte[]> own_view;  // what the device sees while inbound writes are not flushed
+    bool going = false;  // listeners hear that it is freed
+    std::unique_ptr<std::byte[]>
+        own_view;  // what the device sees while inbound writes are not flushed
     std::uint64_t reads = 0;
   };
   enum class Kind { copy_in, copy_out, copy_within, fill, reduce };

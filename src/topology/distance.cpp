@@ -14,7 +14,8 @@ namespace {
 /// Functions of one device: the same address up to the dot.
 bool of_one_card(const Device& a, const Device& b) {
   const auto dot = a.address.rfind('.');
-  return dot != std::string::npos && a.under == b.under && a.address.substr(0, dot) == b.address.substr(0, b.address.rfind('.'));
+  return dot != std::string::npos && a.under == b.under &&
+         a.address.substr(0, dot) == b.address.substr(0, b.address.rfind('.'));
 }
 
 }  // namespace
@@ -24,7 +25,9 @@ Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
   if (a.host != b.host) return Distance::none;
   if (const auto stated = graph.stated_distance(a, b)) return *stated;
   const Host& host = graph.topology().hosts.at(a.host);
-  if (host.devices.at(a.device).place_known == false || host.devices.at(b.device).place_known == false) return Distance::unknown;
+  if (host.devices.at(a.device).place_known == false ||
+      host.devices.at(b.device).place_known == false)
+    return Distance::unknown;
   if (of_one_card(host.devices[a.device], host.devices[b.device])) return Distance::pix;
   const auto route = graph.local_route(graph.device(a), graph.device(b));
   check(route.has_value(), "two devices of a host that are not joined");
@@ -41,8 +44,11 @@ Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
     }
     if (v.kind == VertexKind::socket) socket = true;
   }
-  const auto numa_known = [&](DeviceId id) { return host.numa_nodes.at(graph.numa_of(id)).known.value_or(true); };
-  if (graph.numa_of(a) != graph.numa_of(b)) return numa_known(a) && numa_known(b) ? Distance::sys : Distance::node_or_sys;
+  const auto numa_known = [&](DeviceId id) {
+    return host.numa_nodes.at(graph.numa_of(id)).known.value_or(true);
+  };
+  if (graph.numa_of(a) != graph.numa_of(b))
+    return numa_known(a) && numa_known(b) ? Distance::sys : Distance::node_or_sys;
   if (socket && !numa_known(a)) return known ? Distance::node_or_sys : Distance::unknown;
   if (socket) return known ? Distance::node : Distance::phb_or_node;
   if (bridge) return Distance::phb;
@@ -62,7 +68,8 @@ int nvlink_count(const Graph& graph, DeviceId a, DeviceId b) {
     return link.to.empty() || (device && host.devices[*device].kind == DeviceKind::nvswitch);
   };
   for (const NvLink& link : host.nvlinks) {
-    if ((link.from == name_a && link.to == name_b) || (link.from == name_b && link.to == name_a)) direct += link.count;
+    if ((link.from == name_a && link.to == name_b) || (link.from == name_b && link.to == name_a))
+      direct += link.count;
     if (link.from == name_a && is_switch(link)) to_switch_a += link.count;
     if (link.from == name_b && is_switch(link)) to_switch_b += link.count;
   }
@@ -79,13 +86,17 @@ std::string smi_distance(const Graph& graph, DeviceId a, DeviceId b) {
 
 namespace {
 
-/// The direct way, with a detour from the turning switch up to its host bridge and back when the ingress port redirects by `bits`.
-std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId to, std::uint16_t bits) {
+/// The direct way, with a detour from the turning switch up to its host bridge and back when the
+/// ingress port redirects by `bits`.
+std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId to,
+                                    std::uint16_t bits) {
   const auto direct = graph.local_route(from, to);
   if (!direct) return std::nullopt;
   PeerRoute route{*direct, false};
-  const auto turn = std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
-  const bool inside = std::all_of(direct->begin(), direct->end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
+  const auto turn =
+      std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
+  const bool inside = std::all_of(direct->begin(), direct->end(),
+                                  [](const Hop& hop) { return hop.kind == HopKind::pcie; });
   if (!inside || turn == direct->begin() || turn == direct->end()) return route;
   if (graph.vertex(turn->from).kind != VertexKind::pci_switch) return route;
   const Hop& ingress = *(turn - 1);
@@ -96,9 +107,11 @@ std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId 
     route.redirected = std::nullopt;
     return route;
   }
-  // Requests that the device has translated itself (ATS) go direct where the port allows it (DT), whatever redirects others.
+  // Requests that the device has translated itself (ATS) go direct where the port allows it (DT),
+  // whatever redirects others.
   const Device* initiator = graph.device_at(from);
-  const bool translated = initiator != nullptr && initiator->ats.value_or(false) && below->acs->has(Acs::direct_translated);
+  const bool translated = initiator != nullptr && initiator->ats.value_or(false) &&
+                          below->acs->has(Acs::direct_translated);
   const bool requests = (bits & Acs::request_redirect) != 0;
   route.redirected = below->acs->has(bits) && !(requests && translated);
   if (!*route.redirected) return route;

@@ -10,11 +10,23 @@
 
 namespace gdr {
 
-enum class VertexKind { socket, memory, host_bridge, pci_switch, gpu, nic, nvme, nvswitch, other, fabric };
+enum class VertexKind {
+  socket,
+  memory,
+  host_bridge,
+  pci_switch,
+  gpu,
+  nic,
+  nvme,
+  nvswitch,
+  other,
+  fabric
+};
 
-/// A place in the graph. `index` counts sockets, NUMA nodes or devices of the host, by kind. A device right below a NUMA node
-/// gets a host bridge of its own, `known` false: which bridge it really is, the topology does not say. Devices whose distances are
-/// stated share bridges and switches that are not known in the same way.
+/// A place in the graph. `index` counts sockets, NUMA nodes or devices of the host, by kind. A
+/// device right below a NUMA node gets a host bridge of its own, `known` false: which bridge it
+/// really is, the topology does not say. Devices whose distances are stated share bridges and
+/// switches that are not known in the same way.
 struct Vertex {
   VertexKind kind = VertexKind::other;
   std::size_t host = 0;
@@ -33,7 +45,8 @@ enum class HopKind {
   wire,          ///< a NIC and the network
 };
 
-/// One hop in the direction of travel. `edge` identifies the link whichever way it is travelled; `up` is towards the CPU.
+/// One hop in the direction of travel. `edge` identifies the link whichever way it is travelled;
+/// `up` is towards the CPU.
 struct Hop {
   HopKind kind = HopKind::pcie;
   VertexId from = 0;
@@ -48,11 +61,13 @@ using Route = std::vector<Hop>;
 struct Edge {
   HopKind kind = HopKind::pcie;
   std::size_t host = 0;
-  /// pcie: the device below the link (the first function, when several share it); nvlink: index in host.nvlinks; wire: the NIC.
+  /// pcie: the device below the link (the first function, when several share it); nvlink: index in
+  /// host.nvlinks; wire: the NIC.
   std::size_t index = 0;
 };
 
-/// A topology as a graph: trees of PCIe below sockets, socket links, NVLinks, one network. Immutable.
+/// A topology as a graph: trees of PCIe below sockets, socket links, NVLinks, one network.
+/// Immutable.
 class Graph {
  public:
   explicit Graph(const Topology& topology);
@@ -65,7 +80,8 @@ class Graph {
   [[nodiscard]] VertexId socket(std::size_t host, std::size_t index) const;
   [[nodiscard]] const Vertex& vertex(VertexId id) const;
   [[nodiscard]] const Edge& edge(std::size_t id) const;
-  /// "h0/gpu0", "h0/numa0", "h0/cpu0", "fabric"; a host bridge that is not known: "h0/port-of-gpu0".
+  /// "h0/gpu0", "h0/numa0", "h0/cpu0", "fabric"; a host bridge that is not known:
+  /// "h0/port-of-gpu0".
   [[nodiscard]] std::string label(VertexId id) const;
   /// The device at a vertex, if it is one of the file.
   [[nodiscard]] const Device* device_at(VertexId id) const;
@@ -77,9 +93,11 @@ class Graph {
   [[nodiscard]] std::size_t numa_of(DeviceId id) const;
   [[nodiscard]] std::size_t socket_of_numa(std::size_t host, std::size_t numa) const;
 
-  /// The shortest way inside one host over PCIe, host bridges, sockets and memory; empty when from == to, nullopt between hosts.
+  /// The shortest way inside one host over PCIe, host bridges, sockets and memory; empty when from
+  /// == to, nullopt between hosts.
   [[nodiscard]] std::optional<Route> local_route(VertexId from, VertexId to) const;
-  /// True when a GPU is joined to its CPU by NVLink or C2C: its data then goes that way, and PCIe serves configuration only.
+  /// True when a GPU is joined to its CPU by NVLink or C2C: its data then goes that way, and PCIe
+  /// serves configuration only.
   [[nodiscard]] bool has_c2c(VertexId gpu) const;
   /// The way of data inside one host: as local_route, but over C2C where a GPU has it.
   [[nodiscard]] std::optional<Route> data_route(VertexId from, VertexId to) const;

@@ -10,7 +10,8 @@
 
 namespace gdr {
 
-// The fields are documented, with types and meaning, in docs/models.md; a test holds the two together.
+// The fields are documented, with types and meaning, in docs/models.md; a test holds the two
+// together.
 
 struct PcieModel {
   ModelHeader header;

@@ -30,7 +30,8 @@ T read_quantity(const json::Node& node) {
 
 class ParameterReader {
  public:
-  ParameterReader(json::ObjectReader& object, const Sources& sources, std::map<std::string, bool>& used)
+  ParameterReader(json::ObjectReader& object, const Sources& sources,
+                  std::map<std::string, bool>& used)
       : object_(object), sources_(sources), used_(used) {}
 
   template <typename T>
@@ -58,7 +59,8 @@ class ParameterReader {
     if (const auto low = object.optional("low")) parameter.low = read_value<T>(*low, name);
     if (const auto high = object.optional("high")) parameter.high = read_value<T>(*high, name);
     if (parameter.low && *parameter.low > parameter.value) node.fail("\"low\" is above \"value\"");
-    if (parameter.high && *parameter.high < parameter.value) node.fail("\"high\" is below \"value\"");
+    if (parameter.high && *parameter.high < parameter.value)
+      node.fail("\"high\" is below \"value\"");
     if (const auto note = object.optional("note")) (void)note->string();
     const auto source = object.optional("source");
     const auto estimate = object.optional("estimate");
@@ -73,7 +75,8 @@ class ParameterReader {
     }
     const std::string key = source->string();
     const auto found = sources_.find(key);
-    if (found == sources_.end()) source->fail(fmt::format("\"{}\" is not among this file's sources", key));
+    if (found == sources_.end())
+      source->fail(fmt::format("\"{}\" is not among this file's sources", key));
     used_[key] = true;
     parameter.basis = found->second;
   }
@@ -88,7 +91,8 @@ std::vector<std::string> read_pci_ids(const json::Node& list) {
   for (const json::Node& node : list.array()) {
     ids.push_back(node.string());
     if (!is_pci_id(ids.back()))
-      node.fail(json::describe(node.value()), "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
+      node.fail(json::describe(node.value()),
+                "vendor:device in lower-case hexadecimal, as in \"10de:20b0\"");
   }
   return ids;
 }
@@ -113,8 +117,9 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
 
 template <typename Model>
 void read_kind_members(json::ObjectReader& object, Model& model) {
-  constexpr bool has_pcie =
-      !std::is_same_v<Model, NvlinkModel> && !std::is_same_v<Model, FabricModel> && !std::is_same_v<Model, PcieModel>;
+  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> &&
+                            !std::is_same_v<Model, FabricModel> &&
+                            !std::is_same_v<Model, PcieModel>;
   if constexpr (has_pcie) {
     const json::Node node = object.required("pcie");
     try {
@@ -133,11 +138,13 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   Model model;
   const json::Node kind_node = object.required("kind");
   if (kind_node.string() != kind)
-    kind_node.fail(fmt::format("\"{}\"", kind_node.string()), fmt::format("\"{}\", as the folder says", kind));
+    kind_node.fail(fmt::format("\"{}\"", kind_node.string()),
+                   fmt::format("\"{}\", as the folder says", kind));
   const json::Node name_node = object.required("name");
   model.header.name = name_node.name();
   if (model.header.name != name)
-    name_node.fail(fmt::format("\"{}\"", model.header.name), fmt::format("\"{}\", as the file name says", name));
+    name_node.fail(fmt::format("\"{}\"", model.header.name),
+                   fmt::format("\"{}\", as the file name says", name));
   model.header.title = object.required("title").string();
   if (const auto ids = object.optional("pci_ids")) model.header.pci_ids = read_pci_ids(*ids);
   if (const auto note = object.optional("note")) (void)note->string();
@@ -154,7 +161,8 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   object.finish();
   if (const std::string problem = missing_in(model); !problem.empty()) object.node().fail(problem);
   for (const auto& [key, text] : sources)
-    if (!used.contains(key)) object.node().fail(fmt::format("the source \"{}\" is used by no parameter", key));
+    if (!used.contains(key))
+      object.node().fail(fmt::format("the source \"{}\" is used by no parameter", key));
   return model;
 }
 
@@ -190,7 +198,8 @@ struct ModelLibrary::Cache {
   }
 };
 
-ModelLibrary::ModelLibrary(std::string folder) : folder_(std::move(folder)), cache_(std::make_unique<Cache>()) {}
+ModelLibrary::ModelLibrary(std::string folder)
+    : folder_(std::move(folder)), cache_(std::make_unique<Cache>()) {}
 template <typename Model>
 ModelLibrary ModelLibrary::with(Model model) const {
   ModelLibrary other(folder_);
@@ -222,14 +231,16 @@ std::vector<std::string> ModelLibrary::names(const std::string& kind) const {
 namespace {
 
 template <typename Model>
-const Model& look_up(const ModelLibrary& library, Models<Model>& models, const std::string& kind, const std::string& name) {
+const Model& look_up(const ModelLibrary& library, Models<Model>& models, const std::string& kind,
+                     const std::string& name) {
   if (const auto found = models.find(name); found != models.end()) return *found->second;
   const auto names = library.names(kind);
   if (std::find(names.begin(), names.end(), name) == names.end())
-    throw InputError(
-        fmt::format("no {} model \"{}\" in {}/{}; there are: {}", kind, name, library.folder(), kind, fmt::join(names, ", ")));
+    throw InputError(fmt::format("no {} model \"{}\" in {}/{}; there are: {}", kind, name,
+                                 library.folder(), kind, fmt::join(names, ", ")));
   const std::string path = fmt::format("{}/{}/{}.json", library.folder(), kind, name);
-  return *models.emplace(name, std::make_shared<const Model>(read_model<Model>(path, kind, name))).first->second;
+  return *models.emplace(name, std::make_shared<const Model>(read_model<Model>(path, kind, name)))
+              .first->second;
 }
 
 }  // namespace
@@ -237,23 +248,37 @@ const Model& look_up(const ModelLibrary& library, Models<Model>& models, const s
 const PcieModel& ModelLibrary::pcie(int generation) const {
   return look_up(*this, cache_->pcie, "pcie", fmt::format("gen{}", generation));
 }
-const CpuModel& ModelLibrary::cpu(const std::string& name) const { return look_up(*this, cache_->cpu, "cpu", name); }
+const CpuModel& ModelLibrary::cpu(const std::string& name) const {
+  return look_up(*this, cache_->cpu, "cpu", name);
+}
 const SwitchModel& ModelLibrary::pci_switch(const std::string& name) const {
   return look_up(*this, cache_->pci_switch, "switch", name);
 }
-const GpuModel& ModelLibrary::gpu(const std::string& name) const { return look_up(*this, cache_->gpu, "gpu", name); }
-const NicModel& ModelLibrary::nic(const std::string& name) const { return look_up(*this, cache_->nic, "nic", name); }
-const NvmeModel& ModelLibrary::nvme(const std::string& name) const { return look_up(*this, cache_->nvme, "nvme", name); }
-const NvlinkModel& ModelLibrary::nvlink(const std::string& name) const { return look_up(*this, cache_->nvlink, "nvlink", name); }
-const FabricModel& ModelLibrary::fabric(const std::string& name) const { return look_up(*this, cache_->fabric, "fabric", name); }
+const GpuModel& ModelLibrary::gpu(const std::string& name) const {
+  return look_up(*this, cache_->gpu, "gpu", name);
+}
+const NicModel& ModelLibrary::nic(const std::string& name) const {
+  return look_up(*this, cache_->nic, "nic", name);
+}
+const NvmeModel& ModelLibrary::nvme(const std::string& name) const {
+  return look_up(*this, cache_->nvme, "nvme", name);
+}
+const NvlinkModel& ModelLibrary::nvlink(const std::string& name) const {
+  return look_up(*this, cache_->nvlink, "nvlink", name);
+}
+const FabricModel& ModelLibrary::fabric(const std::string& name) const {
+  return look_up(*this, cache_->fabric, "fabric", name);
+}
 
 namespace {
 
-/// share/gdr beside the folder of the running program: an installed tool takes its own data, wherever it was moved.
+/// share/gdr beside the folder of the running program: an installed tool takes its own data,
+/// wherever it was moved.
 std::string data_beside_program() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : (program.parent_path() / GDR_RELATIVE_DATA_DIR).lexically_normal().string();
+  return error ? std::string()
+               : (program.parent_path() / GDR_RELATIVE_DATA_DIR).lexically_normal().string();
 }
 
 }  // namespace
@@ -266,7 +291,9 @@ std::string data_folder(const std::string& given) {
   if (const char* chosen = std::getenv("GDR_DATA_DIR"); chosen != nullptr && *chosen != '\0') {
     if (!holds_models(chosen))
       throw InputError(
-          fmt::format("GDR_DATA_DIR={} holds no folder models/; set it to the folder that has models/ and topologies/", chosen));
+          fmt::format("GDR_DATA_DIR={} holds no folder models/; set it to the folder that has "
+                      "models/ and topologies/",
+                      chosen));
     return chosen;
   }
   std::vector<std::string> folders{data_beside_program(), given, GDR_INSTALL_DATA_DIR};
@@ -274,7 +301,8 @@ std::string data_folder(const std::string& given) {
   for (const std::string& folder : folders)
     if (holds_models(folder)) return folder;
   throw InputError(
-      fmt::format("the model files are in none of {}; set GDR_DATA_DIR to the folder that has models/ and topologies/",
+      fmt::format("the model files are in none of {}; set GDR_DATA_DIR to the folder that has "
+                  "models/ and topologies/",
                   fmt::join(folders, ", ")));
 }
 

@@ -9,8 +9,9 @@
 
 namespace gdr {
 
-/// Every model of a folder (pcie/, cpu/, switch/, gpu/, nic/, nvme/, nvlink/, fabric/), read when it is first asked for.
-/// Lookups throw InputError when the model does not exist (naming those that do) or its file is wrong.
+/// Every model of a folder (pcie/, cpu/, switch/, gpu/, nic/, nvme/, nvlink/, fabric/), read when
+/// it is first asked for. Lookups throw InputError when the model does not exist (naming those that
+/// do) or its file is wrong.
 class ModelLibrary {
  public:
   explicit ModelLibrary(std::string folder);
@@ -28,7 +29,8 @@ class ModelLibrary {
   [[nodiscard]] const NvlinkModel& nvlink(const std::string& name) const;
   [[nodiscard]] const FabricModel& fabric(const std::string& name) const;
 
-  /// The same library with one model in place of the one of its name (any of the eight kinds). What was read is shared.
+  /// The same library with one model in place of the one of its name (any of the eight kinds). What
+  /// was read is shared.
   template <typename Model>
   [[nodiscard]] ModelLibrary with(Model model) const;
 
@@ -42,9 +44,10 @@ class ModelLibrary {
   std::unique_ptr<Cache> cache_;
 };
 
-/// The folder that holds models/ and topologies/: $GDR_DATA_DIR, else ../share/gdr beside the running program's folder (an
-/// installed tool), else `given` (what gdrConfig.cmake calls gdr_DATA_DIR, or a source tree), else share/gdr below the prefix
-/// the library was configured for. Throws InputError when none exists.
+/// The folder that holds models/ and topologies/: $GDR_DATA_DIR, else ../share/gdr beside the
+/// running program's folder (an installed tool), else `given` (what gdrConfig.cmake calls
+/// gdr_DATA_DIR, or a source tree), else share/gdr below the prefix the library was configured for.
+/// Throws InputError when none exists.
 std::string data_folder(const std::string& given = {});
 
 }  // namespace gdr

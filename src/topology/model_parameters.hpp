@@ -7,11 +7,12 @@
 
 namespace gdr {
 
-// The parameters of each kind of model, by name. A visitor has required(name, parameter) and optional(name, parameter);
-// the loader, the documentation test and the listing of estimates all walk these.
+// The parameters of each kind of model, by name. A visitor has required(name, parameter) and
+// optional(name, parameter); the loader, the documentation test and the listing of estimates all
+// walk these.
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, PcieModel>
+requires std::same_as<std::remove_const_t<Model>, PcieModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("transfer_rate_mtps", model.transfer_rate_mtps);
   visit.required("code_payload", model.code_payload);
@@ -24,7 +25,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, CpuModel>
+requires std::same_as<std::remove_const_t<Model>, CpuModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("max_payload", model.max_payload);
   visit.required("completion_size", model.completion_size);
@@ -66,7 +67,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, SwitchModel>
+requires std::same_as<std::remove_const_t<Model>, SwitchModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("max_payload", model.max_payload);
   visit.required("latency", model.latency);
@@ -78,7 +79,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, GpuModel>
+requires std::same_as<std::remove_const_t<Model>, GpuModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("memory_size", model.memory_size);
   visit.required("memory_bandwidth", model.memory_bandwidth);
@@ -108,7 +109,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, NicModel>
+requires std::same_as<std::remove_const_t<Model>, NicModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("ports", model.ports);
   visit.required("port_rate", model.port_rate);
@@ -138,7 +139,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, NvmeModel>
+requires std::same_as<std::remove_const_t<Model>, NvmeModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("read_bandwidth", model.read_bandwidth);
   visit.required("write_bandwidth", model.write_bandwidth);
@@ -154,7 +155,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, NvlinkModel>
+requires std::same_as<std::remove_const_t<Model>, NvlinkModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("generation", model.generation);
   visit.required("link_bandwidth", model.link_bandwidth);
@@ -165,7 +166,7 @@ void visit_parameters(Model& model, Visitor&& visit) {
 }
 
 template <typename Visitor, typename Model>
-  requires std::same_as<std::remove_const_t<Model>, FabricModel>
+requires std::same_as<std::remove_const_t<Model>, FabricModel>
 void visit_parameters(Model& model, Visitor&& visit) {
   visit.required("link_layer", model.link_layer);
   visit.required("mtu", model.mtu);

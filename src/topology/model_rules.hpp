@@ -8,7 +8,8 @@
 
 namespace gdr {
 
-// What docs/models.md allows of a parameter beyond its type. Each returns an empty string, or what is allowed.
+// What docs/models.md allows of a parameter beyond its type. Each returns an empty string, or what
+// is allowed.
 
 std::string allowed_instead(std::string_view parameter, Bytes value);
 std::string allowed_instead(std::string_view parameter, Bandwidth value);
@@ -17,7 +18,8 @@ std::string allowed_instead(std::string_view parameter, std::int64_t value);
 std::string allowed_instead(std::string_view parameter, bool value);
 std::string allowed_instead(std::string_view parameter, const std::string& value);
 
-/// What a model lacks that its other parameters make necessary: the problem in a sentence, or an empty string.
+/// What a model lacks that its other parameters make necessary: the problem in a sentence, or an
+/// empty string.
 std::string missing_in(const CpuModel& model);
 
 template <typename Model>

@@ -12,12 +12,16 @@
 namespace gdr {
 namespace {
 
-Bytes scaled(Bytes value, double factor) { return {std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(value.as_double() * factor)))}; }
+Bytes scaled(Bytes value, double factor) {
+  return {std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(std::llround(value.as_double() * factor)))};
+}
 Bandwidth scaled(Bandwidth value, double factor) { return value * factor; }
 Duration scaled(Duration value, double factor) { return value * factor; }
 std::int64_t scaled(std::int64_t value, double factor) {
   // A count changes by one at least, or it would count as certain.
-  const auto by = std::max<std::int64_t>(1, std::llround(static_cast<double>(value) * std::abs(factor - 1)));
+  const auto by =
+      std::max<std::int64_t>(1, std::llround(static_cast<double>(value) * std::abs(factor - 1)));
   return std::max<std::int64_t>(1, factor < 1 ? value - by : value + by);
 }
 
@@ -42,7 +46,8 @@ EachParameter(Use) -> EachParameter<Use>;
 
 /// Calls `use` with the model of that kind and name.
 template <typename Use>
-auto with_model(const ModelLibrary& models, const std::string& kind, const std::string& name, Use use) {
+auto with_model(const ModelLibrary& models, const std::string& kind, const std::string& name,
+                Use use) {
   if (kind == "pcie") return use(models.pcie(std::stoi(name.substr(3))));
   if (kind == "cpu") return use(models.cpu(name));
   if (kind == "switch") return use(models.pci_switch(name));
@@ -95,26 +100,34 @@ struct Taker {
 
 }  // namespace
 
-std::vector<UncertainParameter> uncertain_parameters(const ModelLibrary& models, const std::string& kind, const std::string& model, double estimate_spread) {
+std::vector<UncertainParameter> uncertain_parameters(const ModelLibrary& models,
+                                                     const std::string& kind,
+                                                     const std::string& model,
+                                                     double estimate_spread) {
   std::vector<UncertainParameter> list;
   with_model(models, kind, model, [&](const auto& found) {
     auto copy = found;
-    visit_parameters(copy, EachParameter{[&]<typename T>(const char* name, Parameter<T>& parameter) {
+    visit_parameters(copy,
+                     EachParameter{[&]<typename T>(const char* name, Parameter<T>& parameter) {
                        if constexpr (has_range<T>) {
                          const bool ranged = parameter.low || parameter.high;
-                         if (ranged || parameter.estimate) list.push_back({kind, model, name, parameter.estimate, parameter.estimate && !ranged ? estimate_spread : 0});
+                         if (ranged || parameter.estimate)
+                           list.push_back({kind, model, name, parameter.estimate,
+                                           parameter.estimate && !ranged ? estimate_spread : 0});
                        }
                      }});
   });
   return list;
 }
 
-std::vector<std::string> parameters_resting_on(const ModelLibrary& models, const std::string& kind, const std::string& model, const std::string& text) {
+std::vector<std::string> parameters_resting_on(const ModelLibrary& models, const std::string& kind,
+                                               const std::string& model, const std::string& text) {
   std::vector<std::string> names;
   with_model(models, kind, model, [&](const auto& found) {
     auto copy = found;
     visit_parameters(copy, EachParameter{[&](const char* name, const auto& parameter) {
-                       if (parameter.basis.find(text) != std::string::npos) names.emplace_back(name);
+                       if (parameter.basis.find(text) != std::string::npos)
+                         names.emplace_back(name);
                      }});
   });
   return names;
@@ -123,20 +136,22 @@ std::vector<std::string> parameters_resting_on(const ModelLibrary& models, const
 ModelLibrary varied(const ModelLibrary& models, const UncertainParameter& uncertain, Bound bound) {
   return with_model(models, uncertain.kind, uncertain.model, [&](const auto& found) {
     auto model = found;
-    visit_parameters(model, EachParameter{[&]<typename T>(const char* name, Parameter<T>& parameter) {
-                       if constexpr (has_range<T>) {
-                         if (uncertain.name != name) return;
-                         const auto& given = bound == Bound::low ? parameter.low : parameter.high;
-                         const double factor = bound == Bound::low ? 1 - uncertain.spread : 1 + uncertain.spread;
-                         if (given) parameter.value = *given;
-                         else if (uncertain.spread > 0) parameter.value = scaled(parameter.value, factor);
-                       }
-                     }});
+    visit_parameters(
+        model, EachParameter{[&]<typename T>(const char* name, Parameter<T>& parameter) {
+          if constexpr (has_range<T>) {
+            if (uncertain.name != name) return;
+            const auto& given = bound == Bound::low ? parameter.low : parameter.high;
+            const double factor = bound == Bound::low ? 1 - uncertain.spread : 1 + uncertain.spread;
+            if (given) parameter.value = *given;
+            else if (uncertain.spread > 0) parameter.value = scaled(parameter.value, factor);
+          }
+        }});
     return models.with(std::move(model));
   });
 }
 
-ModelLibrary with_parameter_of(const ModelLibrary& models, const std::string& kind, const std::string& name, const std::string& parameter,
+ModelLibrary with_parameter_of(const ModelLibrary& models, const std::string& kind,
+                               const std::string& name, const std::string& parameter,
                                const std::string& donor) {
   return with_model(models, kind, name, [&]<typename Model>(const Model& found) {
     Model model = found;
@@ -146,7 +161,8 @@ ModelLibrary with_parameter_of(const ModelLibrary& models, const std::string& ki
     });
     Taker<Model> taker{parameter, other};
     visit_parameters(model, taker);
-    if (!taker.taken) throw InputError(fmt::format("{} models have no parameter \"{}\"", kind, parameter));
+    if (!taker.taken)
+      throw InputError(fmt::format("{} models have no parameter \"{}\"", kind, parameter));
     return models.with(std::move(model));
   });
 }

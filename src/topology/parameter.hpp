@@ -8,7 +8,8 @@
 
 namespace gdr {
 
-/// One number or fact of a component with where it comes from. `low` and `high` bracket it where sources disagree.
+/// One number or fact of a component with where it comes from. `low` and `high` bracket it where
+/// sources disagree.
 template <typename T>
 struct Parameter {
   T value{};

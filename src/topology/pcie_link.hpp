@@ -20,7 +20,8 @@ std::string to_string(PcieLink link);
 /// The faster generation and the wider width that both ends can do.
 PcieLink common_link(PcieLink a, PcieLink b);
 
-/// Gigatransfers per second and lane of a generation: 2.5, 5, 8, 16, 32, 64 (PCI Express Base Specification).
+/// Gigatransfers per second and lane of a generation: 2.5, 5, 8, 16, 32, 64 (PCI Express Base
+/// Specification).
 double gigatransfers_per_lane(int generation);
 
 }  // namespace gdr

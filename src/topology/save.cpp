@@ -76,7 +76,8 @@ json::Value software_to_json(const Software& software) {
   Members members;
   members.put("kernel", software.kernel);
   if (software.iommu) members.put("iommu", std::string(to_string(*software.iommu)));
-  if (software.iommu_page_size) members.put("iommu_page_size", to_string(*software.iommu_page_size));
+  if (software.iommu_page_size)
+    members.put("iommu_page_size", to_string(*software.iommu_page_size));
   members.put("nvidia_peermem", software.nvidia_peermem);
   members.put("open_kernel_modules", software.open_kernel_modules);
   members.put("cuda", software.cuda);

@@ -12,11 +12,12 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 8> software_fields{"kernel", "iommu", "iommu_page_size",        "nvidia_peermem",    "open_kernel_modules",
-                                                          "cuda",   "nccl_version", "nccl_net_gdr_level"};
+constexpr std::array<std::string_view, 8> software_fields{
+    "kernel", "iommu",        "iommu_page_size",   "nvidia_peermem", "open_kernel_modules",
+    "cuda",   "nccl_version", "nccl_net_gdr_level"};
 constexpr std::array<std::string_view, 2> host_fields{"virtual_machine", "sockets_known"};
-constexpr std::array<std::string_view, 6> port_fields{"link",        "link_capability",  "acs",
-                                                      "max_payload", "max_read_request", "relaxed_ordering"};
+constexpr std::array<std::string_view, 6> port_fields{
+    "link", "link_capability", "acs", "max_payload", "max_read_request", "relaxed_ordering"};
 constexpr std::array<std::string_view, 3> fabric_fields{"model", "mtu", "switches"};
 constexpr std::array<std::string_view, 2> staging_fields{"chunk", "depth"};
 
@@ -28,7 +29,8 @@ bool contains(const Fields& fields, std::string_view name) {
 /// Text of the command line as the JSON that the field takes.
 json::Value value_of(std::string_view field, const std::string& text) {
   if (field == "acs") {
-    // "on" is what a kernel with an IOMMU sets on ports that can: source validation, both redirects, upstream forwarding.
+    // "on" is what a kernel with an IOMMU sets on ports that can: source validation, both
+    // redirects, upstream forwarding.
     if (text == "off" || text == "none") return json::Array{};
     const std::string rest = text == "on" ? "SV+RR+CR+UF" : text;
     json::Array bits;
@@ -39,7 +41,9 @@ json::Value value_of(std::string_view field, const std::string& text) {
     }
     return bits;
   }
-  if (field == "kernel" || field == "cuda" || field == "nccl_version" || field == "nccl_net_gdr_level") return text;
+  if (field == "kernel" || field == "cuda" || field == "nccl_version" ||
+      field == "nccl_net_gdr_level")
+    return text;
   if (field == "ports" || field == "gid_type" || field == "switches" || field == "depth") {
     std::int64_t integer = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
@@ -88,7 +92,9 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
     } else if (contains(port_fields, field)) {
       if (json::Array* devices = devices_of(host))
         for (json::Value& device : *devices)
-          if (device.as<json::Object>() != nullptr && string_member(device, "kind") != "host-bridge") device.set(field, value);
+          if (device.as<json::Object>() != nullptr &&
+              string_member(device, "kind") != "host-bridge")
+            device.set(field, value);
     } else {
       return false;
     }
@@ -98,10 +104,11 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 
 [[noreturn]] void refuse(const Setting& setting, std::string_view why) {
   throw InputError(
-      fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, fabric.FIELD=VALUE, staging.FIELD=VALUE, or "
+      fmt::format("--set {}={}: {}; write HOST/DEVICE.FIELD=VALUE, HOST.FIELD=VALUE, "
+                  "fabric.FIELD=VALUE, staging.FIELD=VALUE, or "
                   "FIELD=VALUE with one of {}, {}",
-                  printable(setting.key), printable(setting.value), printable(why, 200), fmt::join(software_fields, ", "),
-                  fmt::join(port_fields, ", ")));
+                  printable(setting.key), printable(setting.value), printable(why, 200),
+                  fmt::join(software_fields, ", "), fmt::join(port_fields, ", ")));
 }
 
 }  // namespace
@@ -109,7 +116,8 @@ bool set_everywhere(json::Value& document, std::string_view field, const json::V
 Setting parse_setting(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    throw InputError(fmt::format("--set {}: write KEY=VALUE, as in h0/nic0.max_read_request=4096B", printable(text)));
+    throw InputError(fmt::format("--set {}: write KEY=VALUE, as in h0/nic0.max_read_request=4096B",
+                                 printable(text)));
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
@@ -130,7 +138,8 @@ void apply_setting(json::Value& document, const Setting& setting) {
   }
   const std::string target = setting.key.substr(0, dot);
   if (target == "fabric" || target == "staging") {
-    const bool known = target == "fabric" ? contains(fabric_fields, field) : contains(staging_fields, field);
+    const bool known =
+        target == "fabric" ? contains(fabric_fields, field) : contains(staging_fields, field);
     if (!known) refuse(setting, fmt::format("{} has no field \"{}\"", target, field));
     if (document.as<json::Object>() == nullptr) return;
     if (document.find(target) == nullptr) document.set(target, json::Object{});
@@ -151,11 +160,13 @@ void apply_setting(json::Value& document, const Setting& setting) {
     }
     if (json::Array* devices = devices_of(host))
       for (json::Value& device : *devices)
-        if (device.as<json::Object>() != nullptr && string_member(device, "name") == std::string_view(target).substr(slash + 1)) {
+        if (device.as<json::Object>() != nullptr &&
+            string_member(device, "name") == std::string_view(target).substr(slash + 1)) {
           device.set(field, value);
           return;
         }
-    refuse(setting, fmt::format("host {} has no device \"{}\"", host_name, target.substr(slash + 1)));
+    refuse(setting,
+           fmt::format("host {} has no device \"{}\"", host_name, target.substr(slash + 1)));
   }
   refuse(setting, fmt::format("there is no host \"{}\"", host_name));
 }

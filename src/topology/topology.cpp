@@ -12,11 +12,14 @@
 namespace gdr {
 
 std::string_view to_string(DeviceKind kind) {
-  static constexpr std::array<std::string_view, 7> names{"host-bridge", "switch", "gpu", "nic", "nvme", "nvswitch", "other"};
+  static constexpr std::array<std::string_view, 7> names{"host-bridge", "switch",   "gpu",  "nic",
+                                                         "nvme",        "nvswitch", "other"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
-std::string_view to_string(LinkLayer layer) { return layer == LinkLayer::infiniband ? "infiniband" : "ethernet"; }
+std::string_view to_string(LinkLayer layer) {
+  return layer == LinkLayer::infiniband ? "infiniband" : "ethernet";
+}
 
 std::string_view to_string(IommuMode mode) {
   static constexpr std::array<std::string_view, 3> names{"off", "passthrough", "translate"};
@@ -29,8 +32,8 @@ std::string_view to_string(Severity severity) {
 }
 
 std::string_view to_string(Distance distance) {
-  static constexpr std::array<std::string_view, 10> names{"X",    "PIX",      "PXB", "PHB",     "PHB/NODE",
-                                                          "NODE", "NODE/SYS", "SYS", "unknown", "none"};
+  static constexpr std::array<std::string_view, 10> names{
+      "X", "PIX", "PXB", "PHB", "PHB/NODE", "NODE", "NODE/SYS", "SYS", "unknown", "none"};
   return names.at(static_cast<std::size_t>(distance));
 }
 
@@ -56,9 +59,15 @@ std::string names_of(const Items& items) {
 
 }  // namespace
 
-std::optional<std::size_t> device_index(const Host& host, std::string_view name) { return index_of(host.devices, name); }
-std::optional<std::size_t> numa_index(const Host& host, std::string_view name) { return index_of(host.numa_nodes, name); }
-std::optional<std::size_t> socket_index(const Host& host, std::string_view name) { return index_of(host.sockets, name); }
+std::optional<std::size_t> device_index(const Host& host, std::string_view name) {
+  return index_of(host.devices, name);
+}
+std::optional<std::size_t> numa_index(const Host& host, std::string_view name) {
+  return index_of(host.numa_nodes, name);
+}
+std::optional<std::size_t> socket_index(const Host& host, std::string_view name) {
+  return index_of(host.sockets, name);
+}
 
 DeviceId find_device(const Topology& topology, std::string_view text) {
   const auto slash = text.find('/');
@@ -67,19 +76,20 @@ DeviceId find_device(const Topology& topology, std::string_view text) {
   if (slash != std::string_view::npos) {
     const auto host = index_of(topology.hosts, text.substr(0, slash));
     if (!host)
-      throw InputError(fmt::format("{}: {} has no host \"{}\"; it has: {}", text, topology.name, text.substr(0, slash),
-                                   names_of(topology.hosts)));
+      throw InputError(fmt::format("{}: {} has no host \"{}\"; it has: {}", text, topology.name,
+                                   text.substr(0, slash), names_of(topology.hosts)));
     id.host = *host;
     device = text.substr(slash + 1);
   } else if (topology.hosts.size() != 1) {
-    throw InputError(fmt::format("{}: {} has several hosts; write HOST/DEVICE with one of the hosts {}", text, topology.name,
-                                 names_of(topology.hosts)));
+    throw InputError(
+        fmt::format("{}: {} has several hosts; write HOST/DEVICE with one of the hosts {}", text,
+                    topology.name, names_of(topology.hosts)));
   }
   const Host& host = topology.hosts.at(id.host);
   const auto index = device_index(host, device);
   if (!index)
-    throw InputError(
-        fmt::format("{}: host {} has no device \"{}\"; it has: {}", text, host.name, device, names_of(host.devices)));
+    throw InputError(fmt::format("{}: host {} has no device \"{}\"; it has: {}", text, host.name,
+                                 device, names_of(host.devices)));
   id.device = *index;
   return id;
 }

@@ -15,11 +15,13 @@ struct Setting {
   std::string value;
 };
 
-/// Reads a topology file, puts in the server files it refers to, applies `settings` and checks everything: unknown or missing
-/// members, wrong units, names given twice, references to nothing, cycles. Throws InputError "FILE: at PATH: ...".
+/// Reads a topology file, puts in the server files it refers to, applies `settings` and checks
+/// everything: unknown or missing members, wrong units, names given twice, references to nothing,
+/// cycles. Throws InputError "FILE: at PATH: ...".
 Topology load_topology(const std::string& path, const std::vector<Setting>& settings = {});
 
-/// The same from a document in memory; `name` stands for the file in errors, relative server paths start at `folder`.
+/// The same from a document in memory; `name` stands for the file in errors, relative server paths
+/// start at `folder`.
 Topology read_topology(json::Value document, const std::string& name, const std::string& folder,
                        const std::vector<Setting>& settings = {});
 

@@ -121,7 +121,8 @@ class ConnectionCore final : public LaneListener {
   std::vector<std::byte> hello_in_;
   bool hello_read_ = false;
   bool answered_ = false;
-  bool handshake_done_ = false;  // initiator: at once; the other: when it hears that the initiator's queue pairs are connected
+  bool handshake_done_ = false;  // initiator: at once; the other: when it hears that the
+                                 // initiator's queue pairs are connected
   bool peer_closed_ = false;
 
   std::vector<std::unique_ptr<RcLane>> lanes_;

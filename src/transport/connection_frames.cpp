@@ -11,16 +11,21 @@ namespace gdr::transport {
 namespace {
 
 Status not_shared(const Frame& frame) {
-  return {Cause::remote_access, fmt::format("{} at {:#x} are in no range that is shared", to_string(Bytes{frame.total}), frame.address)};
+  return {Cause::remote_access, fmt::format("{} at {:#x} are in no range that is shared",
+                                            to_string(Bytes{frame.total}), frame.address)};
 }
 
 std::string text_of(std::span<const std::byte> payload) {
-  return printable({reinterpret_cast<const char*>(payload.data()), std::min<std::size_t>(payload.size(), 200)}, 200);
+  return printable(
+      {reinterpret_cast<const char*>(payload.data()), std::min<std::size_t>(payload.size(), 200)},
+      200);
 }
 
 Cause cause_of(std::uint64_t value) {
-  return value > static_cast<std::uint64_t>(Cause::ok) && value <= static_cast<std::uint64_t>(Cause::cancelled) ? static_cast<Cause>(value)
-                                                                                                                : Cause::peer_failed;
+  return value > static_cast<std::uint64_t>(Cause::ok) &&
+                 value <= static_cast<std::uint64_t>(Cause::cancelled)
+             ? static_cast<Cause>(value)
+             : Cause::peer_failed;
 }
 
 }  // namespace
@@ -40,11 +45,13 @@ void ConnectionCore::on_immediate(std::uint32_t immediate, Bytes size) {
   // Where it landed is not said: everything that the peer may write is flushed.
   if (engine_.flushes)
     for (const auto& [tag, share] : shares_)
-      if (Status flushed = flush(share.pointer, share.size); !flushed.ok()) return fail(flushed, true);
+      if (Status flushed = flush(share.pointer, share.size); !flushed.ok())
+        return fail(flushed, true);
   arrivals.push_back({immediate, size});
 }
 
-void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> payload, bool by_stream) {
+void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> payload,
+                                bool by_stream) {
   switch (frame.type) {
     case FrameType::share:
       return take_share(frame, payload);
@@ -57,8 +64,11 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
       return take_message(frame, payload);
     case FrameType::clear: {
       Operation* operation = operations.find(frame.operation);
-      if (operation == nullptr || operation->kind != OperationKind::send || operation->phase != Phase::confirming)
-        return fail({Cause::protocol, "the peer said what it must not: room for a send that there is not"}, true);
+      if (operation == nullptr || operation->kind != OperationKind::send ||
+          operation->phase != Phase::confirming)
+        return fail(
+            {Cause::protocol, "the peer said what it must not: room for a send that there is not"},
+            true);
       operation->peer_operation = frame.extra;
       operation->direct = false;
       operation->phase = Phase::issuing;
@@ -74,7 +84,10 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
     case FrameType::done:
       return take_done(frame, payload);
     case FrameType::abort:
-      return fail({Cause::peer_failed, fmt::format("{}: {}: {}", peer_name_, to_string(cause_of(frame.value)), text_of(payload))}, false);
+      return fail(
+          {Cause::peer_failed, fmt::format("{}: {}: {}", peer_name_,
+                                           to_string(cause_of(frame.value)), text_of(payload))},
+          false);
     case FrameType::goodbye: {
       peer_closed_ = true;
       if (!by_stream) return;
@@ -91,9 +104,12 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
 void ConnectionCore::take_share(const Frame& frame, std::span<const std::byte> payload) {
   auto keys = parse_keys(payload);
   if (!keys.ok()) return fail(keys.status(), true);
-  if (shared_by_peer.size() >= 65536) return fail({Cause::protocol, "the peer said what it must not: more than 65536 shared ranges"}, true);
-  shared_by_peer[frame.value] = {{frame.value, frame.address, Bytes{frame.total}},
-                                 std::make_shared<const std::vector<std::uint32_t>>(std::move(keys.value()))};
+  if (shared_by_peer.size() >= 65536)
+    return fail({Cause::protocol, "the peer said what it must not: more than 65536 shared ranges"},
+                true);
+  shared_by_peer[frame.value] = {
+      {frame.value, frame.address, Bytes{frame.total}},
+      std::make_shared<const std::vector<std::uint32_t>>(std::move(keys.value()))};
 }
 
 /// Bytes for device memory. The buffer goes back when the copy engine has taken them.
@@ -106,31 +122,39 @@ void ConnectionCore::take_data(Lane& lane, const Frame& frame, unsigned slot) {
     if (fresh) {
       inbound.address = frame.address;
       inbound.total = Bytes{frame.total};
-      if ((frame.flags & flag_immediate) != 0) inbound.immediate = static_cast<std::uint32_t>(frame.value);
+      if ((frame.flags & flag_immediate) != 0)
+        inbound.immediate = static_cast<std::uint32_t>(frame.value);
       if (share_of(frame.address, frame.total) == nullptr) inbound.refused = not_shared(frame);
     } else if (inbound.address != frame.address || inbound.total.count != frame.total) {
-      return fail({Cause::protocol, "the peer said what it must not: a write that changes its place"}, true);
+      return fail(
+          {Cause::protocol, "the peer said what it must not: a write that changes its place"},
+          true);
     }
     refused = inbound.refused;
   } else {
     const Operation* operation = operations.find(frame.operation);
-    const OperationKind kind = frame.type == FrameType::reply ? OperationKind::read : OperationKind::receive;
+    const OperationKind kind =
+        frame.type == FrameType::reply ? OperationKind::read : OperationKind::receive;
     if (operation == nullptr) return lane.release(slot);  // it ended early
-    const bool asked = operation->kind == kind && operation->phase == Phase::confirming && !operation->direct;
+    const bool asked =
+        operation->kind == kind && operation->phase == Phase::confirming && !operation->direct;
     if (!asked || operation->size.count != frame.total)
-      return fail({Cause::protocol, "the peer said what it must not: bytes that nobody asked for"}, true);
+      return fail({Cause::protocol, "the peer said what it must not: bytes that nobody asked for"},
+                  true);
     base = operation->local.address;
   }
   if (!lanes_.empty()) bytes_.bounce_in.count += frame.payload;
   if (refused.ok() && frame.payload > 0) {
-    refused = engine_.memory->copy_in({base + frame.offset}, lane.received(slot).data(), Bytes{frame.payload}, in_);
+    refused = engine_.memory->copy_in({base + frame.offset}, lane.received(slot).data(),
+                                      Bytes{frame.payload}, in_);
     if (refused.ok()) {
       const auto event = engine_.memory->record(in_);
       if (!event.ok()) return fail(event.status(), true);
       copies_in_.push_back({&lane, slot, frame, event.value()});
       return;
     }
-    if (frame.type == FrameType::put) inbound_[frame.operation].refused = Status(Cause::memory_freed, refused.text());
+    if (frame.type == FrameType::put)
+      inbound_[frame.operation].refused = Status(Cause::memory_freed, refused.text());
   }
   lane.release(slot);
   placed(frame);
@@ -153,14 +177,18 @@ void ConnectionCore::placed(const Frame& frame) {
 }
 
 void ConnectionCore::put_complete(std::uint64_t operation, Inbound& inbound) {
-  if (inbound.refused.ok() && inbound.immediate) arrivals.push_back({*inbound.immediate, inbound.total});
+  if (inbound.refused.ok() && inbound.immediate)
+    arrivals.push_back({*inbound.immediate, inbound.total});
   reply_done(operation, inbound.refused);
 }
 
 void ConnectionCore::serve_get(const Frame& frame) {
-  if (share_of(frame.address, frame.total) == nullptr) return reply_done(frame.operation, not_shared(frame));
+  if (share_of(frame.address, frame.total) == nullptr)
+    return reply_done(frame.operation, not_shared(frame));
   if (operations.under_way() >= 2 * std::size_t{engine_.options.operations})
-    return reply_done(frame.operation, {Cause::queue_full, fmt::format("{} operations are not finished yet", operations.under_way())});
+    return reply_done(frame.operation,
+                      {Cause::queue_full,
+                       fmt::format("{} operations are not finished yet", operations.under_way())});
   Operation operation;
   operation.kind = OperationKind::serve_read;
   operation.local = {frame.address};
@@ -171,7 +199,8 @@ void ConnectionCore::serve_get(const Frame& frame) {
 
 /// Without RDMA to the memory, this side's engine is what makes it atomic.
 void ConnectionCore::serve_atomic(const Frame& frame) {
-  if (share_of(frame.address, 8) == nullptr || frame.address % 8 != 0) return reply_done(frame.operation, not_shared(frame));
+  if (share_of(frame.address, 8) == nullptr || frame.address % 8 != 0)
+    return reply_done(frame.operation, not_shared(frame));
   std::uint64_t old = 0;
   memory::DeviceMemory& memory = *engine_.memory;
   Status done = memory.synchronize(in_);
@@ -185,21 +214,26 @@ void ConnectionCore::serve_atomic(const Frame& frame) {
 }
 
 void ConnectionCore::serve_verify(const Frame& frame) {
-  if (share_of(frame.address, frame.total) == nullptr) return reply_done(frame.operation, not_shared(frame));
+  if (share_of(frame.address, frame.total) == nullptr)
+    return reply_done(frame.operation, not_shared(frame));
   Status right = flush({frame.address}, Bytes{frame.total});
   if (right.ok()) {
     const auto crc = checksum({frame.address}, Bytes{frame.total});
-    right = !crc.ok() ? crc.status()
-            : crc.value() == frame.value
-                ? Status()
-                : Status(Cause::corrupt, fmt::format("{} at {:#x}: CRC32C {:08x} there, {:08x} here", to_string(Bytes{frame.total}),
-                                                     frame.address, crc.value(), frame.value));
+    right =
+        !crc.ok() ? crc.status()
+        : crc.value() == frame.value
+            ? Status()
+            : Status(Cause::corrupt, fmt::format("{} at {:#x}: CRC32C {:08x} there, {:08x} here",
+                                                 to_string(Bytes{frame.total}), frame.address,
+                                                 crc.value(), frame.value));
   }
-  if (right.ok() && (frame.flags & flag_immediate) != 0) arrivals.push_back({static_cast<std::uint32_t>(frame.extra), Bytes{frame.total}});
+  if (right.ok() && (frame.flags & flag_immediate) != 0)
+    arrivals.push_back({static_cast<std::uint32_t>(frame.extra), Bytes{frame.total}});
   reply_done(frame.operation, right);
 }
 
-/// A write over several queue pairs is complete when each of them says so: what comes behind its bytes cannot overtake them.
+/// A write over several queue pairs is complete when each of them says so: what comes behind its
+/// bytes cannot overtake them.
 void ConnectionCore::take_notify(const Frame& frame) {
   if (++notified_[frame.operation] < frame.extra) return;
   notified_.erase(frame.operation);
@@ -211,8 +245,13 @@ void ConnectionCore::take_message(const Frame& frame, std::span<const std::byte>
   auto keys = parse_keys(payload);
   if (!keys.ok()) return fail(keys.status(), true);
   if (messages_.size() >= 65536)
-    return fail({Cause::protocol, "the peer said what it must not: more than 65536 sends without a receive"}, true);
-  Message message{frame.operation, frame.address, Bytes{frame.total}, {},
+    return fail({Cause::protocol,
+                 "the peer said what it must not: more than 65536 sends without a receive"},
+                true);
+  Message message{frame.operation,
+                  frame.address,
+                  Bytes{frame.total},
+                  {},
                   std::make_shared<const std::vector<std::uint32_t>>(std::move(keys.value()))};
   if ((frame.flags & flag_checked) != 0) message.crc = static_cast<std::uint32_t>(frame.value);
   messages_.push_back(std::move(message));
@@ -224,9 +263,12 @@ void ConnectionCore::take_done(const Frame& frame, std::span<const std::byte> pa
   if (found == nullptr) return;
   Operation& operation = *found;
   if (frame.value != static_cast<std::uint64_t>(Cause::ok))
-    return finish(frame.operation, {cause_of(frame.value), fmt::format("{}: {}: {}", words(operation), peer_name_, text_of(payload))});
+    return finish(frame.operation,
+                  {cause_of(frame.value),
+                   fmt::format("{}: {}: {}", words(operation), peer_name_, text_of(payload))});
   const bool staged_write = operation.kind == OperationKind::write && !operation.direct;
-  if (staged_write && engine_.options.check && !operation.verified) return confirm(frame.operation, operation);
+  if (staged_write && engine_.options.check && !operation.verified)
+    return confirm(frame.operation, operation);
   finish(frame.operation, {}, frame.extra);
 }
 

@@ -21,27 +21,32 @@ std::vector<std::uint32_t> ConnectionCore::remote_keys(const RegisteredRange& ra
   return keys;
 }
 
-/// RDMA where both ends are registered. Otherwise bounce buffers: an error where gdr was asked for, else a line of the log.
+/// RDMA where both ends are registered. Otherwise bounce buffers: an error where gdr was asked for,
+/// else a line of the log.
 Status ConnectionCore::choose_way(Operation& operation) {
   if (path.path != Path::gdr || operation.kind == OperationKind::receive) return {};
   const bool one_sided = operation.kind != OperationKind::send;
   if (one_sided) {
     const auto peer = shared_by_peer.find(operation.tag);
-    if (peer == shared_by_peer.end()) return {Cause::invalid, fmt::format("the peer shares no range with tag {}", operation.tag)};
+    if (peer == shared_by_peer.end())
+      return {Cause::invalid, fmt::format("the peer shares no range with tag {}", operation.tag)};
     operation.keys = peer->second.keys;
   }
   const bool reachable = !one_sided || operation.keys->size() == lanes_.size();
-  const Status local = reachable && operation.kind != OperationKind::atomic ? register_local(operation) : Status();
+  const Status local =
+      reachable && operation.kind != OperationKind::atomic ? register_local(operation) : Status();
   if (local.cause() == Cause::invalid) return local;
   operation.direct = reachable && local.ok();
   if (operation.direct) return {};
   const std::string why = reachable ? local.text() : "the peer could not register its range";
   operation.registered.reset();
   if (engine_.options.path == Path::gdr)
-    return {Cause::registration_refused, fmt::format("path gdr was asked for: {}: {}", words(operation), why)};
+    return {Cause::registration_refused,
+            fmt::format("path gdr was asked for: {}: {}", words(operation), why)};
   if (!fallback_logged_)
-    engine_.log(fmt::format("GPU Direct RDMA Disabled for GPU {} / HCA {}: {} is staged (and others like it): {}", engine_.facts.memory,
-                            engine_.facts.nics, words(operation), why));
+    engine_.log(fmt::format(
+        "GPU Direct RDMA Disabled for GPU {} / HCA {}: {} is staged (and others like it): {}",
+        engine_.facts.memory, engine_.facts.nics, words(operation), why));
   fallback_logged_ = true;
   return {};
 }
@@ -57,8 +62,10 @@ bool ConnectionCore::issue_all() {
     operation = operations.find(number);
     any = any || whole || (operation != nullptr && operation->issued != before);
     if (!whole) break;  // the next one waits for its turn
-    if (!to_issue_.empty() && to_issue_.front() == number) to_issue_.pop_front();  // unless its end did that
-    if (operation != nullptr && operation->phase == Phase::moving && operation->outstanding == 0) moved(number, *operation);
+    if (!to_issue_.empty() && to_issue_.front() == number)
+      to_issue_.pop_front();  // unless its end did that
+    if (operation != nullptr && operation->phase == Phase::moving && operation->outstanding == 0)
+      moved(number, *operation);
   }
   return any;
 }
@@ -77,7 +84,8 @@ Status ConnectionCore::copy_once_more(const Operation& operation) {
 bool ConnectionCore::issue(std::uint64_t number, Operation& operation) {
   switch (operation.kind) {
     case OperationKind::write:
-      return operation.direct ? issue_pieces(number, operation) : issue_frames(number, operation, FrameType::put);
+      return operation.direct ? issue_pieces(number, operation)
+                              : issue_frames(number, operation, FrameType::put);
     case OperationKind::read: {
       if (operation.direct) return issue_pieces(number, operation);
       Frame frame;
@@ -90,7 +98,8 @@ bool ConnectionCore::issue(std::uint64_t number, Operation& operation) {
       return true;
     }
     case OperationKind::send:
-      return operation.started ? issue_frames(number, operation, FrameType::body) : issue_message(number, operation);
+      return operation.started ? issue_frames(number, operation, FrameType::body)
+                               : issue_message(number, operation);
     case OperationKind::receive:
       return issue_pieces(number, operation);
     case OperationKind::atomic:
@@ -101,11 +110,13 @@ bool ConnectionCore::issue(std::uint64_t number, Operation& operation) {
   return true;
 }
 
-/// One piece a lane where the size is enough for that, and more where a NIC takes no such long message.
+/// One piece a lane where the size is enough for that, and more where a NIC takes no such long
+/// message.
 bool ConnectionCore::issue_pieces(std::uint64_t number, Operation& operation) {
   const bool several = lanes_.size() > 1;
   std::uint64_t piece = engine_.options.largest_message.count;
-  for (const auto& lane : lanes_) piece = std::min(piece, engine_.nics[lane->nic()].port.largest_message.count);
+  for (const auto& lane : lanes_)
+    piece = std::min(piece, engine_.nics[lane->nic()].port.largest_message.count);
   if (several) {
     const std::uint64_t share = (operation.size.count + lanes_.size() - 1) / lanes_.size();
     piece = std::min(piece, std::max<std::uint64_t>((share + 4095) / 4096 * 4096, 4096));
@@ -116,7 +127,9 @@ bool ConnectionCore::issue_pieces(std::uint64_t number, Operation& operation) {
     const PostResult result = issue_piece(number, operation, size, last);
     if (result == PostResult::full) return false;
     if (result == PostResult::refused) {
-      fail({Cause::device_failed, fmt::format("{}: the queue pair takes no work", words(operation))}, true);
+      fail(
+          {Cause::device_failed, fmt::format("{}: the queue pair takes no work", words(operation))},
+          true);
       return true;
     }
     operation.started = true;
@@ -130,7 +143,8 @@ bool ConnectionCore::issue_pieces(std::uint64_t number, Operation& operation) {
   return true;
 }
 
-PostResult ConnectionCore::issue_piece(std::uint64_t number, Operation& operation, Bytes size, bool last) {
+PostResult ConnectionCore::issue_piece(std::uint64_t number, Operation& operation, Bytes size,
+                                       bool last) {
   RcLane& lane = *lanes_[next_lane_];
   SendWork work;
   work.id = number;
@@ -141,7 +155,8 @@ PostResult ConnectionCore::issue_piece(std::uint64_t number, Operation& operatio
   work.remote_address = operation.remote + operation.issued.count;
   work.remote_key = (*operation.keys)[next_lane_];
   // Behind everything else on the only queue pair, the immediate can ride on the last piece.
-  const bool rides = last && operation.immediate && lanes_.size() == 1 && !engine_.options.check && operation.kind == OperationKind::write;
+  const bool rides = last && operation.immediate && lanes_.size() == 1 && !engine_.options.check &&
+                     operation.kind == OperationKind::write;
   if (rides) {
     work.opcode = Opcode::write_with_immediate;
     work.immediate = *operation.immediate;
@@ -171,7 +186,8 @@ bool ConnectionCore::issue_frames(std::uint64_t number, Operation& operation, Fr
       frame.value = *operation.immediate;
       operation.told = true;
     }
-    Status copied = engine_.memory->copy_out(room->payload.data(), operation.local + operation.issued, size, out_);
+    Status copied = engine_.memory->copy_out(room->payload.data(),
+                                             operation.local + operation.issued, size, out_);
     auto event = copied.ok() ? engine_.memory->record(out_) : Result<memory::Event>(copied);
     if (!event.ok()) {
       (void)engine_.memory->synchronize(out_);
@@ -220,7 +236,8 @@ bool ConnectionCore::issue_atomic(std::uint64_t number, Operation& operation) {
   const PostResult result = lane.post(work);
   if (result != PostResult::posted) {
     lane.abandon(room->slot);
-    if (result == PostResult::refused) fail({Cause::device_failed, "an atomic: the queue pair takes no work"}, true);
+    if (result == PostResult::refused)
+      fail({Cause::device_failed, "an atomic: the queue pair takes no work"}, true);
     return result == PostResult::refused;
   }
   operation.slot = room->slot;
@@ -230,7 +247,8 @@ bool ConnectionCore::issue_atomic(std::uint64_t number, Operation& operation) {
   return true;
 }
 
-/// A send begins with its size and, where RDMA can, its keys: the receiver fetches it, or says when bodies may come.
+/// A send begins with its size and, where RDMA can, its keys: the receiver fetches it, or says when
+/// bodies may come.
 bool ConnectionCore::issue_message(std::uint64_t number, Operation& operation) {
   Frame frame;
   frame.type = FrameType::message;
@@ -246,7 +264,8 @@ bool ConnectionCore::issue_message(std::uint64_t number, Operation& operation) {
     frame.flags = flag_checked;
     frame.value = crc.value();
   }
-  queue_control(frame, put_keys(operation.registered != nullptr ? remote_keys(*operation.registered) : std::vector<std::uint32_t>()));
+  queue_control(frame, put_keys(operation.registered != nullptr ? remote_keys(*operation.registered)
+                                                                : std::vector<std::uint32_t>()));
   operation.started = true;
   operation.phase = Phase::confirming;
   return true;
@@ -268,10 +287,14 @@ void ConnectionCore::moved(std::uint64_t number, Operation& operation) {
     return finish(number, {}, old);
   }
   operation.phase = Phase::confirming;
-  if (!operation.direct && (operation.kind == OperationKind::write || operation.kind == OperationKind::send)) return;  // the peer says done
-  const bool fetched = operation.kind == OperationKind::read || operation.kind == OperationKind::receive;
+  if (!operation.direct &&
+      (operation.kind == OperationKind::write || operation.kind == OperationKind::send))
+    return;  // the peer says done
+  const bool fetched =
+      operation.kind == OperationKind::read || operation.kind == OperationKind::receive;
   if (fetched && operation.direct)
-    if (Status flushed = flush(operation.local, operation.size); !flushed.ok()) return finish(number, flushed);
+    if (Status flushed = flush(operation.local, operation.size); !flushed.ok())
+      return finish(number, flushed);
   if (operation.kind == OperationKind::receive) {
     Status right;
     if (operation.crc && engine_.options.check) {
@@ -279,8 +302,9 @@ void ConnectionCore::moved(std::uint64_t number, Operation& operation) {
       right = !crc.ok() ? crc.status()
               : crc.value() == *operation.crc
                   ? Status()
-                  : Status(Cause::corrupt, fmt::format("send of {}: CRC32C {:08x} here, {:08x} at the sender", to_string(operation.placed),
-                                                       crc.value(), *operation.crc));
+                  : Status(Cause::corrupt,
+                           fmt::format("send of {}: CRC32C {:08x} here, {:08x} at the sender",
+                                       to_string(operation.placed), crc.value(), *operation.crc));
     }
     reply_done(operation.peer_operation, right);
     return finish(number, right);
@@ -331,7 +355,8 @@ void ConnectionCore::match_messages() {
     operation.crc = message.crc;
     if (message.size > operation.size) {
       const Status small(Cause::invalid,
-                         fmt::format("a send of {} met a receive of {}", to_string(message.size), to_string(operation.size)));
+                         fmt::format("a send of {} met a receive of {}", to_string(message.size),
+                                     to_string(operation.size)));
       reply_done(message.operation, small);
       finish(number, small);
       continue;
@@ -339,10 +364,13 @@ void ConnectionCore::match_messages() {
     operation.size = operation.placed = message.size;
     operation.remote = message.address;
     operation.keys = std::move(message.keys);
-    const bool direct = path.path == Path::gdr && operation.keys->size() == lanes_.size() && register_local(operation).ok();
+    const bool direct = path.path == Path::gdr && operation.keys->size() == lanes_.size() &&
+                        register_local(operation).ok();
     if (!direct && engine_.options.path == Path::gdr) {
-      const Status refused(Cause::registration_refused,
-                           fmt::format("path gdr was asked for: the receive of {} cannot be registered", to_string(message.size)));
+      const Status refused(
+          Cause::registration_refused,
+          fmt::format("path gdr was asked for: the receive of {} cannot be registered",
+                      to_string(message.size)));
       reply_done(message.operation, refused);
       finish(number, refused);
       continue;
@@ -363,7 +391,8 @@ void ConnectionCore::match_messages() {
   }
 }
 
-/// Copies that have ended: bounce buffers that may leave, and those that may be filled again. They end in order.
+/// Copies that have ended: bounce buffers that may leave, and those that may be filled again. They
+/// end in order.
 bool ConnectionCore::finish_copies() {
   bool any = false;
   while (!copies_out_.empty()) {

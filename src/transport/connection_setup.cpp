@@ -1,4 +1,5 @@
-// How a connection is set up: both sides greet, the side that was called answers with as many queue pairs as it can.
+// How a connection is set up: both sides greet, the side that was called answers with as many queue
+// pairs as it can.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ Hello ConnectionCore::own_hello() const {
   hello.lanes = offers_;
   hello.reads_in_flight = 16;
   for (const Nic& nic : engine_.nics)
-    hello.reads_in_flight = std::min(hello.reads_in_flight, std::max(1U, nic.device->limits().reads_in_flight));
+    hello.reads_in_flight =
+        std::min(hello.reads_in_flight, std::max(1U, nic.device->limits().reads_in_flight));
   return hello;
 }
 
@@ -81,7 +83,8 @@ void ConnectionCore::progress_setup() {
     const auto count = stream_->write_some(hello_out_);
     if (!count.ok()) return fail(count.status(), false);
     if (count.value() == 0) break;
-    hello_out_.erase(hello_out_.begin(), hello_out_.begin() + static_cast<std::ptrdiff_t>(count.value()));
+    hello_out_.erase(hello_out_.begin(),
+                     hello_out_.begin() + static_cast<std::ptrdiff_t>(count.value()));
   }
   if (!hello_read_ && !exchange_hello()) return;
   if (state == State::setting_up && hello_out_.empty()) start();
@@ -92,7 +95,8 @@ bool ConnectionCore::exchange_hello() {
   std::size_t wanted = hello_header;
   for (;;) {
     if (hello_in_.size() >= hello_header) {
-      const auto size = parse_hello_header(std::span<const std::byte, hello_header>(hello_in_.data(), hello_header));
+      const auto size = parse_hello_header(
+          std::span<const std::byte, hello_header>(hello_in_.data(), hello_header));
       if (!size.ok()) return fail(size.status(), false), false;
       wanted = hello_header + size.value();
       if (hello_in_.size() == wanted) break;
@@ -101,31 +105,38 @@ bool ConnectionCore::exchange_hello() {
     const auto count = stream_->read_some(more);
     if (!count.ok()) return fail(count.status(), false), false;
     if (count.value() == 0) return false;
-    hello_in_.insert(hello_in_.end(), more.begin(), more.begin() + static_cast<std::ptrdiff_t>(count.value()));
+    hello_in_.insert(hello_in_.end(), more.begin(),
+                     more.begin() + static_cast<std::ptrdiff_t>(count.value()));
   }
   hello_read_ = true;
   const auto hello = parse_hello(std::span<const std::byte>(hello_in_).subspan(hello_header));
   if (!hello.ok()) return fail(hello.status(), false), false;
-  if (!hello.value().error.empty()) return fail({Cause::peer_failed, "the peer refused: " + hello.value().error}, false), false;
+  if (!hello.value().error.empty())
+    return fail({Cause::peer_failed, "the peer refused: " + hello.value().error}, false), false;
   conclude(hello.value());
   return state == State::setting_up;
 }
 
 void ConnectionCore::conclude(const Hello& peer) {
   const auto together = choose_together(engine_.choice.offer, peer.offer);
-  if (!together.ok()) return initiator_ ? fail(together.status(), false) : reject(together.status());
+  if (!together.ok())
+    return initiator_ ? fail(together.status(), false) : reject(together.status());
   path = together.value();
   chunk_ = std::min(chunk_, Bytes{peer.chunk});
   const std::size_t count = path.path == Path::tcp ? 0 : peer.lanes.size();
   if (!initiator_) {
     const std::size_t own = engine_.nics.size() * engine_.options.queue_pairs;
-    if (Status made = count == 0 ? Status() : make_lanes(std::min(count, std::max(own, engine_.nics.size()))); !made.ok())
+    if (Status made =
+            count == 0 ? Status() : make_lanes(std::min(count, std::max(own, engine_.nics.size())));
+        !made.ok())
       return reject(made);
   }
   lanes_.resize(std::min(lanes_.size(), count));
   offers_.resize(lanes_.size());
-  if (path.path != Path::tcp && lanes_.empty()) return reject({Cause::protocol, "the peer offers no queue pairs"});
-  if (Status connected = connect_lanes(peer); !connected.ok()) return initiator_ ? fail(connected, true) : reject(connected);
+  if (path.path != Path::tcp && lanes_.empty())
+    return reject({Cause::protocol, "the peer offers no queue pairs"});
+  if (Status connected = connect_lanes(peer); !connected.ok())
+    return initiator_ ? fail(connected, true) : reject(connected);
   if (!initiator_) hello_out_ = put_hello(own_hello());
 }
 
@@ -148,7 +159,8 @@ Status ConnectionCore::connect_lanes(const Hello& peer) {
     if (connected.ok()) continue;
     // A GID may have gone since it was chosen.
     const auto now = select_gid(nic.name, nic.device->gids(), nic.port.ethernet, nic.gid.index);
-    return now.ok() ? connected : Status(connected.cause(), connected.text() + ": " + now.status().text());
+    return now.ok() ? connected
+                    : Status(connected.cause(), connected.text() + ": " + now.status().text());
   }
   return {};
 }

@@ -15,21 +15,24 @@ void check_options(const TransportOptions& options) {
   const auto need = [](bool holds, const std::string& text) {
     if (!holds) throw InputError(text);
   };
-  need(options.retries <= 6, fmt::format("retries: {}; they are 0 to 6, since 7 means for ever", options.retries));
+  need(options.retries <= 6,
+       fmt::format("retries: {}; they are 0 to 6, since 7 means for ever", options.retries));
   need(options.timeout >= 1 && options.timeout <= 24,
        fmt::format("timeout: {}; it is 1 to 24 (4.096 us times 2 to its power)", options.timeout));
   need(options.queue_pairs >= 1 && options.queue_pairs <= max_lanes,
        fmt::format("queue pairs: {}; they are 1 to {}", options.queue_pairs, max_lanes));
   need(options.chunk.count >= 256 && options.chunk.count <= (16U << 20U),
        fmt::format("chunk: {}; it is 256B to 16MiB", to_string(options.chunk)));
-  need(options.depth >= 2 && options.depth <= 4096, fmt::format("depth: {}; it is 2 to 4096 bounce buffers", options.depth));
+  need(options.depth >= 2 && options.depth <= 4096,
+       fmt::format("depth: {}; it is 2 to 4096 bounce buffers", options.depth));
   need(options.largest_message.count >= 1, "largest message: it is 1B or more");
   need(options.limit.seconds > 0 && options.setup_limit.seconds > 0, "limits are more than 0");
 }
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<Verbs> chosen_verbs, std::shared_ptr<memory::DeviceMemory> chosen_memory, const TransportOptions& chosen)
+Engine::Engine(std::shared_ptr<Verbs> chosen_verbs,
+               std::shared_ptr<memory::DeviceMemory> chosen_memory, const TransportOptions& chosen)
     : verbs(std::move(chosen_verbs)),
       memory(std::move(chosen_memory)),
       options(chosen),
@@ -59,7 +62,8 @@ void Engine::open_nics() {
   if (!options.nics.empty()) {
     for (const NicChoice& nic : options.nics) add_nic(nic, true, reasons);
   } else {
-    for (const std::string& name : verbs->device_names()) add_nic({name, options.gid_index, {}}, options.gid_index.has_value(), reasons);
+    for (const std::string& name : verbs->device_names())
+      add_nic({name, options.gid_index, {}}, options.gid_index.has_value(), reasons);
   }
   keep_nearest();
   if (nics.empty() && !reasons.empty()) log("no NIC is used: " + reasons);
@@ -78,18 +82,21 @@ void Engine::add_nic(const NicChoice& wanted, bool named, std::string& reasons) 
   nic.device = std::move(device.value());
   nic.port = nic.device->port();
   if (!nic.port.active) return leave_out(fmt::format("{}: its port is down", nic.name));
-  const auto gid = select_gid(nic.name, nic.device->gids(), nic.port.ethernet, wanted.gid_index ? wanted.gid_index : options.gid_index);
+  const auto gid = select_gid(nic.name, nic.device->gids(), nic.port.ethernet,
+                              wanted.gid_index ? wanted.gid_index : options.gid_index);
   if (!gid.ok()) return leave_out(gid.status().text());
   nic.gid = gid.value();
-  nic.distance =
-      wanted.distance ? *wanted.distance : distance_of(read_place(memory->sysfs_device()), read_place(nic.device->sysfs_device()));
+  nic.distance = wanted.distance ? *wanted.distance
+                                 : distance_of(read_place(memory->sysfs_device()),
+                                               read_place(nic.device->sysfs_device()));
   nics.push_back(std::move(nic));
 }
 
 void Engine::keep_nearest() {
   if (nics.empty()) return;
-  const auto nearest =
-      std::min_element(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.distance < b.distance; })->distance;
+  const auto nearest = std::min_element(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) {
+                         return a.distance < b.distance;
+                       })->distance;
   std::erase_if(nics, [&](const Nic& nic) { return nic.distance > nearest; });
 }
 
@@ -112,7 +119,8 @@ void Engine::find_facts() {
   }
   facts.registers = true;
   for (const Nic& nic : nics) {
-    const auto registration = register_range(*nic.device, *memory, trial.value(), memory->granularity());
+    const auto registration =
+        register_range(*nic.device, *memory, trial.value(), memory->granularity());
     facts.registers = facts.registers && registration.ok();
     if (registration.ok() && facts.registers) facts.registration = registration.value().way;
     if (!registration.ok()) facts.registration = registration.status().text();

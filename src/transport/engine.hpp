@@ -20,10 +20,12 @@ struct Nic {
   bool port_down = false;
 };
 
-/// What connections of one Transport share. The lock is held by whoever is inside, but not while memory's listeners or the user run.
+/// What connections of one Transport share. The lock is held by whoever is inside, but not while
+/// memory's listeners or the user run.
 class Engine {
  public:
-  Engine(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory, const TransportOptions& options);
+  Engine(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory,
+         const TransportOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -34,14 +36,15 @@ class Engine {
   const TransportOptions options;
   const bool flushes;           ///< inbound RDMA writes, before anybody hears of them
   const bool hears_every_free;  ///< so that what is registered is known without asking the memory
-  std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
+  std::vector<Nic> nics;        ///< those that connections use: the nearest with an active port
   std::unique_ptr<RegistrationCache> registrations;
   PathFacts facts;
   OwnChoice choice;
 
   void log(const std::string& line) const;
-  /// Moves all connections on, with the lock held; false when nothing happened. What needs a system call (the set-up stream, events of
-  /// NICs, time limits) is looked at once in `rounds`: 64 where they follow each other at once, 1 where somebody sleeps in between.
+  /// Moves all connections on, with the lock held; false when nothing happened. What needs a system
+  /// call (the set-up stream, events of NICs, time limits) is looked at once in `rounds`: 64 where
+  /// they follow each other at once, 1 where somebody sleeps in between.
   bool progress(unsigned rounds);
   void idle(unsigned rounds) { verbs->idle(rounds); }
   // With the lock held.

@@ -17,7 +17,8 @@ class Writer {
  public:
   template <typename T>
   void number(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
   }
   void text(const std::string& value) {
     const std::size_t length = std::min(value.size(), longest_text);
@@ -41,7 +42,8 @@ class Reader {
   T number() {
     std::uint64_t value = 0;
     if (!has(sizeof(T))) return 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<std::uint64_t>(bytes_[i]) << (8 * i);
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      value |= static_cast<std::uint64_t>(bytes_[i]) << (8 * i);
     bytes_ = bytes_.subspan(sizeof(T));
     return static_cast<T>(value);
   }
@@ -73,7 +75,9 @@ class Reader {
   bool ok_ = true;
 };
 
-Status bad(const std::string& what) { return {Cause::protocol, "the peer said what it must not: " + what}; }
+Status bad(const std::string& what) {
+  return {Cause::protocol, "the peer said what it must not: " + what};
+}
 
 }  // namespace
 
@@ -86,18 +90,21 @@ void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
   writer.number(frame.payload);
   writer.number(frame.slots);
   writer.number(frame.slot);
-  for (const std::uint64_t value : {frame.operation, frame.address, frame.total, frame.offset, frame.value, frame.extra})
+  for (const std::uint64_t value :
+       {frame.operation, frame.address, frame.total, frame.offset, frame.value, frame.extra})
     writer.number(value);
   const auto bytes = writer.take();
   std::copy(bytes.begin(), bytes.end(), to.begin());
 }
 
-Result<Frame> parse_frame(std::span<const std::byte, frame_header> from, std::size_t largest_payload) {
+Result<Frame> parse_frame(std::span<const std::byte, frame_header> from,
+                          std::size_t largest_payload) {
   Reader reader(from);
   if (reader.number<std::uint32_t>() != magic) return bad("no frame");
   Frame frame;
   const auto type = reader.number<std::uint8_t>();
-  if (type < static_cast<std::uint8_t>(FrameType::ready) || type > static_cast<std::uint8_t>(FrameType::goodbye))
+  if (type < static_cast<std::uint8_t>(FrameType::ready) ||
+      type > static_cast<std::uint8_t>(FrameType::goodbye))
     return bad(fmt::format("a frame of type {}", type));
   frame.type = static_cast<FrameType>(type);
   frame.flags = reader.number<std::uint8_t>();
@@ -105,11 +112,14 @@ Result<Frame> parse_frame(std::span<const std::byte, frame_header> from, std::si
   frame.payload = reader.number<std::uint32_t>();
   frame.slots = reader.number<std::uint16_t>();
   frame.slot = reader.number<std::uint16_t>();
-  for (std::uint64_t* value : {&frame.operation, &frame.address, &frame.total, &frame.offset, &frame.value, &frame.extra})
+  for (std::uint64_t* value :
+       {&frame.operation, &frame.address, &frame.total, &frame.offset, &frame.value, &frame.extra})
     *value = reader.number<std::uint64_t>();
-  if (frame.payload > largest_payload) return bad(fmt::format("a frame of {} bytes", frame.payload));
+  if (frame.payload > largest_payload)
+    return bad(fmt::format("a frame of {} bytes", frame.payload));
   const bool carries = carries_data(frame.type);
-  if (!carries && frame.payload > largest_control) return bad(fmt::format("a frame of {} bytes", frame.payload));
+  if (!carries && frame.payload > largest_control)
+    return bad(fmt::format("a frame of {} bytes", frame.payload));
   if (carries && (frame.offset > frame.total || frame.payload > frame.total - frame.offset))
     return bad("bytes behind the end of an operation");
   if (frame.address + frame.total < frame.address) return bad("a range that wraps around");
@@ -123,7 +133,8 @@ std::vector<std::byte> put_keys(std::span<const std::uint32_t> keys) {
 }
 
 Result<std::vector<std::uint32_t>> parse_keys(std::span<const std::byte> from) {
-  if (from.size() % 4 != 0 || from.size() / 4 > max_lanes) return bad(fmt::format("{} bytes of keys", from.size()));
+  if (from.size() % 4 != 0 || from.size() / 4 > max_lanes)
+    return bad(fmt::format("{} bytes of keys", from.size()));
   Reader reader(from);
   std::vector<std::uint32_t> keys(from.size() / 4);
   for (std::uint32_t& key : keys) key = reader.number<std::uint32_t>();
@@ -136,8 +147,11 @@ std::vector<std::byte> put_hello(const Hello& hello) {
   body.number(static_cast<std::uint8_t>(offer.choice.path));
   body.number(static_cast<std::uint8_t>(offer.best));
   body.number(static_cast<std::uint8_t>(offer.wanted ? static_cast<int>(*offer.wanted) + 1 : 0));
-  for (const std::uint32_t value : {hello.chunk, hello.depth, hello.reads_in_flight}) body.number(value);
-  for (const std::string* text : {&offer.choice.reason, &offer.not_better, &hello.memory, &hello.error}) body.text(*text);
+  for (const std::uint32_t value : {hello.chunk, hello.depth, hello.reads_in_flight})
+    body.number(value);
+  for (const std::string* text :
+       {&offer.choice.reason, &offer.not_better, &hello.memory, &hello.error})
+    body.text(*text);
   body.number(static_cast<std::uint16_t>(hello.lanes.size()));
   for (const LaneOffer& lane : hello.lanes) {
     body.number(lane.queue_pair);
@@ -160,10 +174,13 @@ std::vector<std::byte> put_hello(const Hello& hello) {
 
 Result<std::size_t> parse_hello_header(std::span<const std::byte, hello_header> from) {
   Reader reader(from);
-  if (reader.number<std::uint32_t>() != magic) return Status(Cause::protocol, "the peer does not speak this protocol");
+  if (reader.number<std::uint32_t>() != magic)
+    return Status(Cause::protocol, "the peer does not speak this protocol");
   const auto version = reader.number<std::uint32_t>();
   if (version != protocol_version)
-    return Status(Cause::protocol, fmt::format("the peer speaks version {} of the protocol, this is {}", version, protocol_version));
+    return Status(Cause::protocol,
+                  fmt::format("the peer speaks version {} of the protocol, this is {}", version,
+                              protocol_version));
   const auto size = reader.number<std::uint64_t>();
   if (size > largest_hello) return bad(fmt::format("a greeting of {} bytes", size));
   return static_cast<std::size_t>(size);
@@ -180,8 +197,10 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   offer.choice.path = static_cast<Path>(path);
   offer.best = static_cast<Path>(best);
   if (wanted > 0) offer.wanted = static_cast<Path>(wanted - 1);
-  for (std::uint32_t* value : {&hello.chunk, &hello.depth, &hello.reads_in_flight}) *value = reader.number<std::uint32_t>();
-  for (std::string* text : {&offer.choice.reason, &offer.not_better, &hello.memory, &hello.error}) *text = reader.text();
+  for (std::uint32_t* value : {&hello.chunk, &hello.depth, &hello.reads_in_flight})
+    *value = reader.number<std::uint32_t>();
+  for (std::string* text : {&offer.choice.reason, &offer.not_better, &hello.memory, &hello.error})
+    *text = reader.text();
   const auto lanes = reader.number<std::uint16_t>();
   if (lanes > max_lanes) return bad(fmt::format("{} queue pairs", lanes));
   for (unsigned i = 0; i < lanes && reader.ok(); ++i) {
@@ -196,9 +215,11 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
     hello.lanes.push_back(lane);
   }
   if (!reader.ok() || !reader.at_end()) return bad("a greeting of the wrong length");
-  if (hello.error.empty() && (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 ||
-                              hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
-    return bad(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk, hello.depth, hello.reads_in_flight));
+  if (hello.error.empty() &&
+      (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 ||
+       hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
+    return bad(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk, hello.depth,
+                           hello.reads_in_flight));
   return hello;
 }
 

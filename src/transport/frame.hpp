@@ -57,12 +57,16 @@ struct Frame {
 };
 constexpr std::size_t frame_header = 64;
 constexpr std::size_t largest_control = 512;  ///< payload of frames that carry no data
-constexpr bool carries_data(FrameType type) { return type == FrameType::put || type == FrameType::reply || type == FrameType::body; }
+constexpr bool carries_data(FrameType type) {
+  return type == FrameType::put || type == FrameType::reply || type == FrameType::body;
+}
 
 /// Writes the header; little endian on the wire.
 void put_frame(std::span<std::byte, frame_header> to, const Frame& frame);
-/// A header that is none gives Cause::protocol: unknown type or flag, more payload than `largest_payload`, offset beyond total.
-Result<Frame> parse_frame(std::span<const std::byte, frame_header> from, std::size_t largest_payload);
+/// A header that is none gives Cause::protocol: unknown type or flag, more payload than
+/// `largest_payload`, offset beyond total.
+Result<Frame> parse_frame(std::span<const std::byte, frame_header> from,
+                          std::size_t largest_payload);
 
 std::vector<std::byte> put_keys(std::span<const std::uint32_t> keys);
 Result<std::vector<std::uint32_t>> parse_keys(std::span<const std::byte> from);
@@ -93,7 +97,8 @@ struct Hello {
 constexpr std::size_t hello_header = 16;
 constexpr std::size_t largest_hello = 8192;
 std::vector<std::byte> put_hello(const Hello& hello);
-/// The size of what follows the first 16 bytes. Cause::protocol: not this protocol, another version, more than 8 KiB.
+/// The size of what follows the first 16 bytes. Cause::protocol: not this protocol, another
+/// version, more than 8 KiB.
 Result<std::size_t> parse_hello_header(std::span<const std::byte, hello_header> from);
 Result<Hello> parse_hello(std::span<const std::byte> body);
 

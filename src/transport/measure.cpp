@@ -12,29 +12,35 @@ namespace gdr::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::array<std::byte, 4> magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'}, std::byte{'t'}};
+constexpr std::array<std::byte, 4> magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'},
+                                         std::byte{'t'}};
 constexpr unsigned most_sizes = 64;
 constexpr std::uint64_t inbox_tag = 1;
 constexpr std::uint32_t end_of_size = 0xffffffff;
 
-Duration since(Clock::time_point start) { return {std::chrono::duration<double>(Clock::now() - start).count()}; }
+Duration since(Clock::time_point start) {
+  return {std::chrono::duration<double>(Clock::now() - start).count()};
+}
 
 void put_number(std::vector<std::byte>& bytes, std::uint64_t value, unsigned width) {
   for (unsigned i = 0; i < width; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at, unsigned width) {
   std::uint64_t value = 0;
-  for (unsigned i = 0; i < width; ++i) value |= static_cast<std::uint64_t>(bytes[at + i]) << (8 * i);
+  for (unsigned i = 0; i < width; ++i)
+    value |= static_cast<std::uint64_t>(bytes[at + i]) << (8 * i);
   return value;
 }
 
-Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_point start, Duration limit) {
+Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_point start,
+                Duration limit) {
   while (!bytes.empty()) {
     const auto count = stream.read_some(bytes);
     if (!count.ok()) return count.status();
     bytes = bytes.subspan(count.value());
     if (since(start) > limit)
-      return {Cause::timed_out, fmt::format("{} said not what to transfer within {}", stream.peer(), to_string(limit))};
+      return {Cause::timed_out, fmt::format("{} said not what to transfer within {}", stream.peer(),
+                                            to_string(limit))};
     if (count.value() == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return {};
@@ -81,8 +87,8 @@ Status wait_ok(Connection& connection, const Result<OperationId>& operation) {
   return connection.wait(operation.value()).status;
 }
 
-Result<OperationId> ask(Connection& connection, const Buffers& buffers, const RemoteRange& remote, MeasurePlan::Operation operation,
-                        Bytes size) {
+Result<OperationId> ask(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
+                        MeasurePlan::Operation operation, Bytes size) {
   switch (operation) {
     case MeasurePlan::Operation::write:
       return connection.write(buffers.out(), remote, Bytes{0}, size);
@@ -96,7 +102,8 @@ Result<OperationId> ask(Connection& connection, const Buffers& buffers, const Re
 
 /// Asks `iterations` times for `next`, `depth` at once, and calls `ended` as each one ends.
 template <typename Next, typename Ended>
-Status keep_asking(Connection& connection, unsigned iterations, unsigned depth, Next next, Ended ended) {
+Status keep_asking(Connection& connection, unsigned iterations, unsigned depth, Next next,
+                   Ended ended) {
   std::deque<OperationId> waiting;
   for (unsigned asked = 0; asked < iterations || !waiting.empty();) {
     if (asked < iterations && waiting.size() < depth) {
@@ -114,12 +121,14 @@ Status keep_asking(Connection& connection, unsigned iterations, unsigned depth, 
   return {};
 }
 
-Result<Measured> bandwidth(Connection& connection, const Buffers& buffers, const RemoteRange& remote, const MeasurePlan& plan, Bytes size) {
+Result<Measured> bandwidth(Connection& connection, const Buffers& buffers,
+                           const RemoteRange& remote, const MeasurePlan& plan, Bytes size) {
   Measured measured{size, plan.iterations, {}, {}, {}};
   std::vector<Duration> ends;
   const auto start = Clock::now();
   const Status status = keep_asking(
-      connection, plan.iterations, plan.depth, [&] { return ask(connection, buffers, remote, plan.operation, size); },
+      connection, plan.iterations, plan.depth,
+      [&] { return ask(connection, buffers, remote, plan.operation, size); },
       [&] { ends.push_back(since(start)); });
   if (!status.ok()) return status;
   measured.average = size * plan.iterations / ends.back();
@@ -130,18 +139,21 @@ Result<Measured> bandwidth(Connection& connection, const Buffers& buffers, const
 }
 
 /// One way and back, by whoever starts it. A read goes both ways by itself.
-Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& remote, MeasurePlan::Operation operation, Bytes size,
-            bool first) {
-  if (operation == MeasurePlan::Operation::read) return wait_ok(connection, connection.read(buffers.in(), remote, Bytes{0}, size));
+Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
+            MeasurePlan::Operation operation, Bytes size, bool first) {
+  if (operation == MeasurePlan::Operation::read)
+    return wait_ok(connection, connection.read(buffers.in(), remote, Bytes{0}, size));
   const bool send = operation == MeasurePlan::Operation::send;
-  const auto receive = send ? connection.receive(buffers.in(), size) : Result<OperationId>(OperationId{});
+  const auto receive =
+      send ? connection.receive(buffers.in(), size) : Result<OperationId>(OperationId{});
   const auto take = [&]() -> Status {
     if (send) return wait_ok(connection, receive);
     const auto arrival = connection.wait_arrival();
     return arrival.ok() ? Status() : arrival.status();
   };
   const auto give = [&] {
-    return send ? connection.send(buffers.out(), size) : connection.write(buffers.out(), remote, Bytes{0}, size, 1);
+    return send ? connection.send(buffers.out(), size)
+                : connection.write(buffers.out(), remote, Bytes{0}, size, 1);
   };
   if (!first)
     if (Status taken = take(); !taken.ok()) return taken;
@@ -151,35 +163,45 @@ Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& r
   return wait_ok(connection, given);
 }
 
-Result<Measured> latency(Connection& connection, const Buffers& buffers, const RemoteRange& remote, const MeasurePlan& plan, Bytes size) {
+Result<Measured> latency(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
+                         const MeasurePlan& plan, Bytes size) {
   Measured measured{size, plan.iterations, {}, {}, {}};
   const double ways = plan.operation == MeasurePlan::Operation::read ? 1 : 2;
   for (unsigned i = 0; i < plan.iterations; ++i) {
     const auto start = Clock::now();
-    if (Status status = ping(connection, buffers, remote, plan.operation, size, true); !status.ok()) return status;
+    if (Status status = ping(connection, buffers, remote, plan.operation, size, true); !status.ok())
+      return status;
     measured.latencies.push_back(since(start) * (1 / ways));
   }
   std::sort(measured.latencies.begin(), measured.latencies.end());
   return measured;
 }
 
-Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRange& remote, const MeasurePlan& plan, Bytes size) {
+Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
+                  const MeasurePlan& plan, Bytes size) {
   if (plan.latency && plan.operation != MeasurePlan::Operation::read)
     for (unsigned i = 0; i < plan.iterations; ++i)
-      if (Status status = ping(connection, buffers, remote, plan.operation, size, false); !status.ok()) return status;
+      if (Status status = ping(connection, buffers, remote, plan.operation, size, false);
+          !status.ok())
+        return status;
   if (!plan.latency && plan.operation == MeasurePlan::Operation::send) {
     const Status status = keep_asking(
-        connection, plan.iterations, plan.depth, [&] { return connection.receive(buffers.in(), size); }, [] {});
+        connection, plan.iterations, plan.depth,
+        [&] { return connection.receive(buffers.in(), size); }, [] {});
     if (!status.ok()) return status;
   }
-  // As perftest's server, which only waits: RDMA goes on without this side, and a CPU that polls is missing elsewhere.
-  const bool passive = !plan.latency && plan.operation != MeasurePlan::Operation::send && connection.path() == Path::gdr;
+  // As perftest's server, which only waits: RDMA goes on without this side, and a CPU that polls is
+  // missing elsewhere.
+  const bool passive = !plan.latency && plan.operation != MeasurePlan::Operation::send &&
+                       connection.path() == Path::gdr;
   const Duration nap{passive ? 10e-3 : 0.0};
   for (;;) {
     // The peer may take long over a size: what counts is that its connection lives.
     const auto arrival = connection.wait_arrival(nap);
     if (arrival.ok() && arrival.value().immediate == end_of_size) return {};
-    if (!arrival.ok() && (arrival.status().cause() != Cause::timed_out || !connection.status().ok())) return arrival.status();
+    if (!arrival.ok() &&
+        (arrival.status().cause() != Cause::timed_out || !connection.status().ok()))
+      return arrival.status();
   }
 }
 
@@ -200,7 +222,8 @@ Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit) {
     const auto count = stream.write_some(rest);
     if (!count.ok()) return count.status();
     rest = rest.subspan(count.value());
-    if (since(start) > limit) return {Cause::timed_out, fmt::format("{} takes nothing", stream.peer())};
+    if (since(start) > limit)
+      return {Cause::timed_out, fmt::format("{} takes nothing", stream.peer())};
   }
   return {};
 }
@@ -225,30 +248,40 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
   plan.iterations = static_cast<unsigned>(number_at(header, 8, 4));
   plan.depth = static_cast<unsigned>(number_at(header, 12, 4));
   const std::uint64_t sizes = number_at(header, 16, 8);
-  const bool right = std::equal(magic.begin(), magic.end(), header.begin()) && operation <= 2 && plan.queue_pairs >= 1 &&
-                     plan.queue_pairs <= 64 && plan.iterations >= 1 && plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 &&
-                     sizes <= most_sizes;
-  if (!right) return Status(Cause::protocol, fmt::format("{} is no gdr transfer of this version", stream.peer()));
+  const bool right = std::equal(magic.begin(), magic.end(), header.begin()) && operation <= 2 &&
+                     plan.queue_pairs >= 1 && plan.queue_pairs <= 64 && plan.iterations >= 1 &&
+                     plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 && sizes <= most_sizes;
+  if (!right)
+    return Status(Cause::protocol,
+                  fmt::format("{} is no gdr transfer of this version", stream.peer()));
   std::vector<std::byte> body(sizes * 8);
   if (Status status = read_all(stream, body, start, limit); !status.ok()) return status;
   for (std::size_t i = 0; i < sizes; ++i) plan.sizes.push_back(Bytes{number_at(body, 8 * i, 8)});
   return plan;
 }
 
-Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan) {
+Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory,
+                                         const MeasurePlan& plan) {
   const Buffers buffers(memory, plan);
   if (!buffers.status().ok()) return buffers.status();
-  if (Status shared = connection.share(inbox_tag, buffers.in(), buffers.size()); !shared.ok()) return shared;
+  if (Status shared = connection.share(inbox_tag, buffers.in(), buffers.size()); !shared.ok())
+    return shared;
   const auto remote = connection.wait_shared(inbox_tag);
   if (!remote.ok()) return remote.status();
   // What is sent is registered before anything is measured, as perftest does.
-  if (Status ready = wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0}, Bytes{0})); !ready.ok()) return ready;
+  if (Status ready =
+          wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0}, Bytes{0}));
+      !ready.ok())
+    return ready;
   std::vector<Measured> results;
   for (const Bytes size : plan.sizes) {
-    auto measured = (plan.latency ? latency : bandwidth)(connection, buffers, remote.value(), plan, size);
+    auto measured =
+        (plan.latency ? latency : bandwidth)(connection, buffers, remote.value(), plan, size);
     if (!measured.ok()) return measured.status();
     results.push_back(std::move(measured.value()));
-    if (Status told = wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0}, Bytes{0}, end_of_size)); !told.ok())
+    if (Status told = wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0},
+                                                           Bytes{0}, end_of_size));
+        !told.ok())
       return told;
   }
   return results;
@@ -257,11 +290,13 @@ Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceM
 Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan) {
   const Buffers buffers(memory, plan);
   if (!buffers.status().ok()) return buffers.status();
-  if (Status shared = connection.share(inbox_tag, buffers.in(), buffers.size()); !shared.ok()) return shared;
+  if (Status shared = connection.share(inbox_tag, buffers.in(), buffers.size()); !shared.ok())
+    return shared;
   const auto remote = connection.wait_shared(inbox_tag);
   if (!remote.ok()) return remote.status();
   for (const Bytes size : plan.sizes)
-    if (Status served = serve_size(connection, buffers, remote.value(), plan, size); !served.ok()) return served;
+    if (Status served = serve_size(connection, buffers, remote.value(), plan, size); !served.ok())
+      return served;
   return {};
 }
 

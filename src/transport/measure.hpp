@@ -23,7 +23,8 @@ struct MeasurePlan {
   bool operator==(const MeasurePlan&) const = default;
 };
 
-/// Of one size. Times of a ping-pong are half of the way there and back; those of reads are whole, as perftest's are.
+/// Of one size. Times of a ping-pong are half of the way there and back; those of reads are whole,
+/// as perftest's are.
 struct Measured {
   Bytes size;
   unsigned iterations = 0;
@@ -36,12 +37,15 @@ struct Measured {
 Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit);
 Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit);
 
-/// For those who watch a stream: a plan begins with so many bytes, and they say how many follow. Nothing: this is no plan.
+/// For those who watch a stream: a plan begins with so many bytes, and they say how many follow.
+/// Nothing: this is no plan.
 constexpr std::size_t plan_header = 24;
 std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header);
 
-/// Each side of a run, over a connection that is set up; they block until all sizes are done. Both sides take their buffers from `memory`.
-Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);
+/// Each side of a run, over a connection that is set up; they block until all sizes are done. Both
+/// sides take their buffers from `memory`.
+Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory,
+                                         const MeasurePlan& plan);
 Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);
 
 }  // namespace gdr::transport

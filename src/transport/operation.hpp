@@ -32,7 +32,7 @@ struct Operation {
   std::uint64_t desired = 0;
   std::uint64_t peer_operation = 0;  // receive: of the send; serve_read: of the read
   std::optional<std::uint32_t> crc;  // receive: what the sender has
-  Duration deadline;  // from date_new on
+  Duration deadline;                 // from date_new on
   bool direct = false;
   std::shared_ptr<const RegisteredRange> registered;
   Keys keys;

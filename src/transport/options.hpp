@@ -18,23 +18,28 @@ struct NicChoice {
 };
 
 struct TransportOptions {
-  std::optional<Path> path;  ///< explicitly: then it is that path or an error; nothing: the policy chooses
+  std::optional<Path>
+      path;  ///< explicitly: then it is that path or an error; nothing: the policy chooses
   Distance level = Distance::pxb;
-  std::vector<NicChoice> nics;                     ///< empty: every RDMA device
-  std::optional<unsigned> gid_index;               ///< of NICs that say none
-  unsigned queue_pairs = 1;                        ///< of each NIC that a connection uses; the nearest NICs are used
-  Bytes chunk{std::uint64_t{64} << 10U};           ///< of bounce buffers
-  unsigned depth = 8;                              ///< bounce buffers of a queue pair, each way
-  unsigned queue_depth = 64;                       ///< work requests of a queue pair
-  unsigned operations = 4096;                      ///< of a connection that are not finished; more give Cause::queue_full
-  Bytes largest_message{std::uint64_t{1} << 30U};  ///< of one RDMA work request, where the NIC takes that much
-  Duration limit{10};                              ///< of an operation, from the first look at the clock; then the connection ends
+  std::vector<NicChoice> nics;        ///< empty: every RDMA device
+  std::optional<unsigned> gid_index;  ///< of NICs that say none
+  unsigned queue_pairs = 1;  ///< of each NIC that a connection uses; the nearest NICs are used
+  Bytes chunk{std::uint64_t{64} << 10U};  ///< of bounce buffers
+  unsigned depth = 8;                     ///< bounce buffers of a queue pair, each way
+  unsigned queue_depth = 64;              ///< work requests of a queue pair
+  unsigned operations =
+      4096;  ///< of a connection that are not finished; more give Cause::queue_full
+  Bytes largest_message{std::uint64_t{1}
+                        << 30U};  ///< of one RDMA work request, where the NIC takes that much
+  Duration limit{
+      10};  ///< of an operation, from the first look at the clock; then the connection ends
   Duration setup_limit{10};
-  unsigned timeout = 17;                        ///< of the NIC: 4.096 us times 2 to its power, until it sends again
-  unsigned retries = 6;                         ///< 0 to 6
-  bool check = false;                           ///< compare CRC32C of the bytes at both ends, read by the copy engine
-  bool flush = true;                            ///< for tests alone: false leaves inbound RDMA writes unflushed
-  bool extra_copy = false;                      ///< for tests alone: what a write sends goes through host memory and back first
+  unsigned timeout = 17;  ///< of the NIC: 4.096 us times 2 to its power, until it sends again
+  unsigned retries = 6;   ///< 0 to 6
+  bool check = false;     ///< compare CRC32C of the bytes at both ends, read by the copy engine
+  bool flush = true;      ///< for tests alone: false leaves inbound RDMA writes unflushed
+  bool extra_copy =
+      false;  ///< for tests alone: what a write sends goes through host memory and back first
   std::function<void(const std::string&)> log;  ///< one line a call; nothing: standard error
 };
 

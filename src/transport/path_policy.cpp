@@ -29,7 +29,9 @@ std::vector<std::string> bridges_and_function(const std::string& path) {
 }  // namespace
 
 std::string_view to_string(Path path) { return path_names[static_cast<std::size_t>(path)]; }
-std::string_view to_string(Distance distance) { return distance_names[static_cast<std::size_t>(distance)]; }
+std::string_view to_string(Distance distance) {
+  return distance_names[static_cast<std::size_t>(distance)];
+}
 
 std::optional<Path> parse_path(std::string_view text) {
   if (text == "auto") return std::nullopt;
@@ -40,14 +42,18 @@ std::optional<Path> parse_path(std::string_view text) {
 
 Distance parse_distance(std::string_view text) {
   std::string upper(text);
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
   for (std::size_t i = 0; i < distance_names.size(); ++i)
     if (upper == distance_names[i]) return static_cast<Distance>(i);
   unsigned number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return static_cast<Distance>(std::min(number, 4U));
-  throw InputError(fmt::format("distance \"{}\": it is LOC, PIX, PXB, PHB or SYS, or a number from 0 to 4", printable(text)));
+  if (error == std::errc() && end == text.data() + text.size())
+    return static_cast<Distance>(std::min(number, 4U));
+  throw InputError(
+      fmt::format("distance \"{}\": it is LOC, PIX, PXB, PHB or SYS, or a number from 0 to 4",
+                  printable(text)));
 }
 
 PciPlace read_place(const std::string& sysfs_device) {
@@ -91,33 +97,39 @@ OwnChoice choose_own(const PathFacts& facts) {
   offer.best = !facts.has_nic ? Path::tcp : facts.registers ? Path::gdr : Path::staged;
   if (!facts.has_nic) offer.not_better = "there is no RDMA device with an active port";
   if (facts.has_nic && !facts.registers)
-    offer.not_better = fmt::format("{} does not register with {}: {}", facts.memory, facts.nics, facts.registration);
+    offer.not_better = fmt::format("{} does not register with {}: {}", facts.memory, facts.nics,
+                                   facts.registration);
   if (facts.wanted) {
-    offer.choice = {*facts.wanted, *facts.wanted == Path::gdr ? "asked for, " + facts.registration : "asked for"};
+    offer.choice = {*facts.wanted,
+                    *facts.wanted == Path::gdr ? "asked for, " + facts.registration : "asked for"};
     if (offer.best > *facts.wanted)
-      own.status =
-          Status(Cause::registration_refused, fmt::format("path {} was asked for: {}", to_string(*facts.wanted), offer.not_better));
+      own.status = Status(
+          Cause::registration_refused,
+          fmt::format("path {} was asked for: {}", to_string(*facts.wanted), offer.not_better));
     return own;
   }
   offer.choice = {offer.best, offer.best == Path::gdr ? facts.registration : offer.not_better};
   if (offer.best == Path::gdr && facts.distance > facts.level)
-    offer.choice = {Path::staged, fmt::format("{} is farther than {}", to_string(facts.distance), to_string(facts.level))};
+    offer.choice = {Path::staged, fmt::format("{} is farther than {}", to_string(facts.distance),
+                                              to_string(facts.level))};
   return own;
 }
 
 Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer) {
   if (own.wanted && peer.wanted && own.wanted != peer.wanted)
-    return Status(Cause::invalid,
-                  fmt::format("path {} was asked for here and {} by the peer", to_string(*own.wanted), to_string(*peer.wanted)));
+    return Status(Cause::invalid, fmt::format("path {} was asked for here and {} by the peer",
+                                              to_string(*own.wanted), to_string(*peer.wanted)));
   if (own.wanted) {
     if (peer.best > *own.wanted)
-      return Status(Cause::invalid, fmt::format("path {} was asked for, but the peer cannot: {}", to_string(*own.wanted), peer.not_better));
+      return Status(Cause::invalid, fmt::format("path {} was asked for, but the peer cannot: {}",
+                                                to_string(*own.wanted), peer.not_better));
     return own.choice;
   }
   if (peer.wanted) {
     if (own.best > *peer.wanted)
       return Status(Cause::invalid,
-                    fmt::format("path {} was asked for by the peer, but cannot be here: {}", to_string(*peer.wanted), own.not_better));
+                    fmt::format("path {} was asked for by the peer, but cannot be here: {}",
+                                to_string(*peer.wanted), own.not_better));
     return PathChoice{*peer.wanted, "asked for by the peer"};
   }
   if (peer.choice.path <= own.choice.path) return own.choice;
@@ -126,8 +138,9 @@ Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer) 
 
 std::string log_line(const PathFacts& facts, const PathChoice& choice) {
   return fmt::format("GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} {}), path {}: {}",
-                     choice.path == Path::gdr ? "Enabled" : "Disabled", facts.memory, facts.nics, static_cast<int>(facts.distance),
-                     facts.distance <= facts.level ? "<=" : ">", static_cast<int>(facts.level), to_string(choice.path), choice.reason);
+                     choice.path == Path::gdr ? "Enabled" : "Disabled", facts.memory, facts.nics,
+                     static_cast<int>(facts.distance), facts.distance <= facts.level ? "<=" : ">",
+                     static_cast<int>(facts.level), to_string(choice.path), choice.reason);
 }
 
 }  // namespace gdr::transport

@@ -21,13 +21,15 @@ std::string_view to_string(Distance distance);
 /// A name in upper or lower case, or a number; what is above 4 is SYS. Throws InputError.
 Distance parse_distance(std::string_view text);
 
-/// Where a device is: the real path of its PCI function in /sys ("" when it has none) and its NUMA node (-1: unknown).
+/// Where a device is: the real path of its PCI function in /sys ("" when it has none) and its NUMA
+/// node (-1: unknown).
 struct PciPlace {
   std::string path;
   int numa_node = -1;
 };
 PciPlace read_place(const std::string& sysfs_device);
-/// PIX: at most one switch between them; PXB: several; PHB: the same NUMA node, or a device that is in no PCIe tree; SYS: else.
+/// PIX: at most one switch between them; PXB: several; PHB: the same NUMA node, or a device that is
+/// in no PCIe tree; SYS: else.
 Distance distance_of(const PciPlace& a, const PciPlace& b);
 
 /// What one side found out, before it knows of the other.
@@ -39,7 +41,7 @@ struct PathFacts {
   Distance distance = Distance::phb;
   Distance level = Distance::pxb;  ///< up to here gdr is worth it
   bool registers = false;          ///< whether a trial registration worked
-  std::string registration;        ///< "dma-buf", "peer memory (dma-buf: ...)", or why it was refused
+  std::string registration;  ///< "dma-buf", "peer memory (dma-buf: ...)", or why it was refused
 };
 
 struct PathChoice {
@@ -47,7 +49,8 @@ struct PathChoice {
   std::string reason;
 };
 
-/// What one side would take, and why, and what it could do if the other asks for it (whatever the distance).
+/// What one side would take, and why, and what it could do if the other asks for it (whatever the
+/// distance).
 struct PathOffer {
   PathChoice choice;
   Path best = Path::tcp;
@@ -60,8 +63,9 @@ struct OwnChoice {
 };
 OwnChoice choose_own(const PathFacts& facts);
 
-/// What both sides take: what one of them asks for, else the worse of the two choices. An error when one cannot do what the other asks for,
-/// or both ask for different paths. Both sides come to the same end.
+/// What both sides take: what one of them asks for, else the worse of the two choices. An error
+/// when one cannot do what the other asks for, or both ask for different paths. Both sides come to
+/// the same end.
 Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer);
 
 /// The one line of a connection, in the shape of NCCL's:

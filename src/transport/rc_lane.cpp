@@ -12,13 +12,16 @@ namespace gdr::transport {
 namespace {
 
 constexpr unsigned control_buffers = 2;  // and as many credits, which data leaves alone
-constexpr unsigned notices = 64;         // for frames and immediates beyond those with a bounce buffer: fewer credits go back on their own
+constexpr unsigned notices = 64;  // for frames and immediates beyond those with a bounce buffer:
+                                  // fewer credits go back on their own
 constexpr unsigned credit_receives = 8;  // for frames that give credits, which need none
 
 enum class Kind : std::uint64_t { rdma = 1, send = 2, receive = 3, payload = 4 };
 constexpr std::size_t receive_stride = frame_header + largest_control;
 constexpr std::uint64_t value_mask = (std::uint64_t{1} << 56U) - 1;
-std::uint64_t id_of(Kind kind, std::uint64_t value) { return (static_cast<std::uint64_t>(kind) << 56U) | value; }
+std::uint64_t id_of(Kind kind, std::uint64_t value) {
+  return (static_cast<std::uint64_t>(kind) << 56U) | value;
+}
 
 }  // namespace
 
@@ -40,7 +43,8 @@ RcLane::~RcLane() {
   if (buffer_ != nullptr) munmap(buffer_, buffer_size_);
 }
 
-Result<std::unique_ptr<RcLane>> RcLane::make(Device& device, const TransportOptions& options, Bytes chunk, unsigned nic) {
+Result<std::unique_ptr<RcLane>> RcLane::make(Device& device, const TransportOptions& options,
+                                             Bytes chunk, unsigned nic) {
   std::unique_ptr<RcLane> lane(new RcLane(device, options, chunk, nic));
   if (Status status = lane->prepare(); !status.ok()) return status;
   return lane;
@@ -50,11 +54,15 @@ Status RcLane::prepare() {
   const unsigned limit = device_.limits().queue_depth;
   if (limit > 0) queue_depth_ = std::min(queue_depth_, limit);
   if (queue_depth_ < 2 * sends_ + 2 || (limit > 0 && receives_ > limit))
-    return {Cause::invalid, fmt::format("{}: a depth of {} bounce buffers needs queues of {}; the device has {}", device_.name(), depth_,
-                                        std::max(receives_, 2 * sends_ + 2), limit)};
+    return {Cause::invalid,
+            fmt::format("{}: a depth of {} bounce buffers needs queues of {}; the device has {}",
+                        device_.name(), depth_, std::max(receives_, 2 * sends_ + 2), limit)};
   buffer_size_ = stride_ * sends_ + chunk_.count * depth_ + receive_stride * receives_;
-  void* buffer = mmap(nullptr, buffer_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (buffer == MAP_FAILED) return {Cause::out_of_memory, fmt::format("no {} for bounce buffers", to_string(Bytes{buffer_size_}))};
+  void* buffer =
+      mmap(nullptr, buffer_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (buffer == MAP_FAILED)
+    return {Cause::out_of_memory,
+            fmt::format("no {} for bounce buffers", to_string(Bytes{buffer_size_}))};
   buffer_ = static_cast<std::byte*>(buffer);
   const auto address = reinterpret_cast<std::uint64_t>(buffer_);
   auto region = device_.register_memory(address, Bytes{buffer_size_}, address);
@@ -68,11 +76,13 @@ Status RcLane::prepare() {
   pair_ = std::move(pair.value());
   for (unsigned slot = 0; slot < sends_; ++slot) free_.push_back(slot);
   for (unsigned slot = 0; slot < receives_; ++slot)
-    if (!post_receive(slot)) return {Cause::device_failed, fmt::format("{}: a receive cannot be posted", device_.name())};
+    if (!post_receive(slot))
+      return {Cause::device_failed, fmt::format("{}: a receive cannot be posted", device_.name())};
   return {};
 }
 
-Status RcLane::connect(const Route& route, const LaneOffer& peer, unsigned peer_depth, Bytes peer_chunk) {
+Status RcLane::connect(const Route& route, const LaneOffer& peer, unsigned peer_depth,
+                       Bytes peer_chunk) {
   credits_ = peer_depth + control_buffers + notices;
   slot_credits_ = peer_depth_ = peer_depth;
   peer_ = peer;
@@ -87,7 +97,8 @@ std::pair<std::uint64_t, std::uint32_t> RcLane::slots() const {
 std::span<const std::byte> RcLane::received(unsigned slot) const {
   const std::byte* slots = buffer_ + sends_ * stride_;
   if (slot < depth_) return {slots + slot * chunk_.count, chunk_.count};
-  return {slots + depth_ * chunk_.count + (slot - depth_) * receive_stride + frame_header, largest_control};
+  return {slots + depth_ * chunk_.count + (slot - depth_) * receive_stride + frame_header,
+          largest_control};
 }
 
 bool RcLane::post_receive(unsigned slot) {
@@ -108,12 +119,14 @@ std::optional<Lane::Room> RcLane::acquire(bool control) {
 }
 
 void RcLane::send(unsigned slot, const Frame& frame) {
-  check(frame.payload <= (carries_data(frame.type) ? peer_chunk_.count : largest_control), "a frame that is longer than its buffer");
+  check(frame.payload <= (carries_data(frame.type) ? peer_chunk_.count : largest_control),
+        "a frame that is longer than its buffer");
   ready_.emplace_back(slot, frame);
   flush_ready();
 }
 
-/// The payload of a data frame, into the next bounce buffer of the peer. True when it is on its way, or was.
+/// The payload of a data frame, into the next bounce buffer of the peer. True when it is on its
+/// way, or was.
 bool RcLane::post_payload(unsigned slot, Frame& frame) {
   if (payload_posted_) return true;
   if (slot_credits_ == 0 || in_flight_ + 2 > queue_depth_) return false;
@@ -202,8 +215,10 @@ void RcLane::release(unsigned slot) {
 }
 
 void RcLane::return_credits() {
-  const bool many = owed_ >= std::max(1U, (receives_ - credit_receives) / 2) || owed_slots_ >= std::max(1U, depth_ / 2);
-  // Behind frames that wait for credits they would wait, too; with two sides waiting for each other nothing would move.
+  const bool many = owed_ >= std::max(1U, (receives_ - credit_receives) / 2) ||
+                    owed_slots_ >= std::max(1U, depth_ / 2);
+  // Behind frames that wait for credits they would wait, too; with two sides waiting for each other
+  // nothing would move.
   const bool waiting = !ready_.empty() && ready_.front().second.type == FrameType::credit;
   if (!many || waiting) return;
   const auto room = acquire(true);
@@ -249,14 +264,16 @@ void RcLane::handle(const Completion& completion, LaneListener& listener) {
 
 void RcLane::take_frame(unsigned slot, Bytes size, LaneListener& listener) {
   const std::byte* at = received(depth_ + slot).data() - frame_header;
-  const Status nonsense(Cause::protocol, "the peer said what it must not: a frame that does not fit");
+  const Status nonsense(Cause::protocol,
+                        "the peer said what it must not: a frame that does not fit");
   if (size.count < frame_header) return listener.on_broken(nonsense);
-  const auto parsed =
-      parse_frame(std::span<const std::byte, frame_header>(at, frame_header), std::max<std::size_t>(chunk_.count, largest_control));
+  const auto parsed = parse_frame(std::span<const std::byte, frame_header>(at, frame_header),
+                                  std::max<std::size_t>(chunk_.count, largest_control));
   if (!parsed.ok()) return listener.on_broken(parsed.status());
   const Frame frame = parsed.value();
   const bool data = carries_data(frame.type);
-  if (data ? frame.payload > chunk_.count || frame.slot >= depth_ : frame_header + frame.payload > size.count)
+  if (data ? frame.payload > chunk_.count || frame.slot >= depth_
+           : frame_header + frame.payload > size.count)
     return listener.on_broken(nonsense);
   credits_ += frame.credits;
   slot_credits_ += frame.slots;

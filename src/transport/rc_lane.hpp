@@ -10,14 +10,18 @@
 
 namespace gdr::transport {
 
-/// One queue pair: RDMA, and frames. The payload of data is written by RDMA into a bounce buffer of the peer's, one after another; the
-/// frame behind it is a send of one packet into a receive that is posted all the time. (Sends of many packets would do, too, but rdma_rxe
-/// of Linux 6.1 fails on them when a packet is sent again: ib_send_bw with 64 KiB shows it.) A sender has credits for the receives and for
-/// the buffers of its peer, so that frames never find none; immediates use a receive, too.
+/// One queue pair: RDMA, and frames. The payload of data is written by RDMA into a bounce buffer of
+/// the peer's, one after another; the frame behind it is a send of one packet into a receive that
+/// is posted all the time. (Sends of many packets would do, too, but rdma_rxe of Linux 6.1 fails on
+/// them when a packet is sent again: ib_send_bw with 64 KiB shows it.) A sender has credits for the
+/// receives and for the buffers of its peer, so that frames never find none; immediates use a
+/// receive, too.
 class RcLane final : public Lane {
  public:
-  /// Bounce buffers are host memory of `chunk` bytes each. Throws no exception: the status says what failed.
-  static Result<std::unique_ptr<RcLane>> make(Device& device, const TransportOptions& options, Bytes chunk, unsigned nic);
+  /// Bounce buffers are host memory of `chunk` bytes each. Throws no exception: the status says
+  /// what failed.
+  static Result<std::unique_ptr<RcLane>> make(Device& device, const TransportOptions& options,
+                                              Bytes chunk, unsigned nic);
   ~RcLane() override;
   RcLane(const RcLane&) = delete;
   RcLane& operator=(const RcLane&) = delete;
@@ -82,7 +86,8 @@ class RcLane final : public Lane {
   bool payload_posted_ = false;  // of the frame that is the next to leave
   unsigned owed_slots_ = 0;
   unsigned oldest_slot_ = 0;
-  std::array<Completion, 16> completions_;  // taken from the queue, and not handled from next_completion_ on
+  std::array<Completion, 16>
+      completions_;  // taken from the queue, and not handled from next_completion_ on
   std::size_t completions_found_ = 0;
   std::size_t next_completion_ = 0;
   std::vector<bool> slot_free_;  // from oldest_slot_ on they are given back in order

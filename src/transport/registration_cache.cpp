@@ -6,14 +6,16 @@
 
 namespace gdr::transport {
 
-Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size) {
+Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory,
+                                            memory::DevicePointer pointer, Bytes size) {
   const auto info = memory.query(pointer);
   if (info && size.count <= info->size.count - (pointer.address - info->base.address)) return *info;
-  return Status(Cause::invalid,
-                fmt::format("{}: {} at {:#x} are not inside one allocation", memory.name(), to_string(size), pointer.address));
+  return Status(Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation",
+                                            memory.name(), to_string(size), pointer.address));
 }
 
-Result<Registration> register_range(Device& device, memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size) {
+Result<Registration> register_range(Device& device, memory::DeviceMemory& memory,
+                                    memory::DevicePointer pointer, Bytes size) {
   auto exported = memory.export_range(pointer, size);
   if (!exported.ok()) return exported.status();
   Registration registration;
@@ -31,10 +33,12 @@ Result<Registration> register_range(Device& device, memory::DeviceMemory& memory
   }
   if (!registration.exported.host_address)
     return Status(Cause::registration_refused,
-                  fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, registration.exported.no_host_address));
+                  fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf,
+                              registration.exported.no_host_address));
   auto region = device.register_memory(*registration.exported.host_address, size, pointer.address);
   if (!region.ok())
-    return Status(Cause::registration_refused, fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, region.status().text()));
+    return Status(Cause::registration_refused,
+                  fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, region.status().text()));
   registration.region = std::move(region.value());
   registration.way = fmt::format("peer memory (dma-buf: {})", no_dma_buf);
   return registration;
@@ -42,15 +46,18 @@ Result<Registration> register_range(Device& device, memory::DeviceMemory& memory
 
 bool RegistrationCache::drop_unused() {
   last_ = nullptr;
-  return std::erase_if(entries_, [](const auto& entry) { return entry.second.use_count() == 1; }) > 0;
+  return std::erase_if(entries_, [](const auto& entry) { return entry.second.use_count() == 1; }) >
+         0;
 }
 
 std::size_t RegistrationCache::in_use() const {
   return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.use_count() > 1; }));
+      std::count_if(entries_.begin(), entries_.end(),
+                    [](const auto& entry) { return entry.second.use_count() > 1; }));
 }
 
-Result<RegisteredRange> RegistrationCache::register_once(memory::DevicePointer pointer, Bytes size) {
+Result<RegisteredRange> RegistrationCache::register_once(memory::DevicePointer pointer,
+                                                         Bytes size) {
   RegisteredRange range;
   range.base = pointer;
   range.size = size;
@@ -64,13 +71,16 @@ Result<RegisteredRange> RegistrationCache::register_once(memory::DevicePointer p
   return range;
 }
 
-/// Others give way to a range once; after that it is refused for another reason than they, unless fewer of them are in use.
-Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) {
+/// Others give way to a range once; after that it is refused for another reason than they, unless
+/// fewer of them are in use.
+Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation,
+                                                        memory::DevicePointer pointer, Bytes size) {
   auto range = register_once(pointer, size);
   if (range.ok()) return range;
   const auto [first, last] = refused_.equal_range(allocation);
-  const auto before =
-      std::find_if(first, last, [&](const auto& entry) { return entry.second.base == pointer && entry.second.size == size; });
+  const auto before = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second.base == pointer && entry.second.size == size;
+  });
   const std::size_t used = in_use();
   if (before != last && before->second.in_use <= used) return range;
   if (drop_unused()) range = register_once(pointer, size);
@@ -80,14 +90,17 @@ Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation
   return range;
 }
 
-std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size) {
+std::shared_ptr<const RegisteredRange> RegistrationCache::find(std::uint64_t allocation,
+                                                               memory::DevicePointer pointer,
+                                                               Bytes size) {
   const auto [first, last] = entries_.equal_range(allocation);
   for (auto entry = first; entry != last; ++entry)
     if (entry->second->has(pointer, size)) return *(last_ = &entry->second);
   return nullptr;
 }
 
-Result<std::shared_ptr<const RegisteredRange>> RegistrationCache::get(memory::DevicePointer pointer, Bytes size) {
+Result<std::shared_ptr<const RegisteredRange>> RegistrationCache::get(memory::DevicePointer pointer,
+                                                                      Bytes size) {
   const auto found = find_allocation(memory_, pointer, size);
   if (!found.ok()) return found.status();
   const memory::PointerInfo* info = &found.value();
@@ -96,7 +109,9 @@ Result<std::shared_ptr<const RegisteredRange>> RegistrationCache::get(memory::De
   if (!range.ok()) {
     const std::uint64_t granule = memory_.granularity().count;
     const std::uint64_t start = pointer.address / granule * granule;
-    const std::uint64_t end = (pointer.address + std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule;
+    const std::uint64_t end =
+        (pointer.address + std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule *
+        granule;
     const bool smaller = start > info->base.address || end < info->base.address + info->size.count;
     if (smaller) range = try_register(info->allocation, {start}, Bytes{end - start});
   }

@@ -18,10 +18,12 @@ struct Registration {
 };
 
 /// The allocation that the whole range is in; Cause::invalid where there is none.
-Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size);
+Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory,
+                                            memory::DevicePointer pointer, Bytes size);
 
 /// Registers a range: by dma-buf first, then by address. The status says what both answered.
-Result<Registration> register_range(Device& device, memory::DeviceMemory& memory, memory::DevicePointer pointer, Bytes size);
+Result<Registration> register_range(Device& device, memory::DeviceMemory& memory,
+                                    memory::DevicePointer pointer, Bytes size);
 
 /// Device memory that every NIC of a transport may use.
 struct RegisteredRange {
@@ -39,18 +41,23 @@ struct RegisteredRange {
   }
 };
 
-/// Registrations by allocation: pinning costs far more than a message. Whole allocations are registered; where that is refused, the range
-/// alone. What nobody uses goes when the device's window is full, and everything of an allocation when that is freed by its backend. Memory
-/// that others free is found no more, since its number never comes again.
+/// Registrations by allocation: pinning costs far more than a message. Whole allocations are
+/// registered; where that is refused, the range alone. What nobody uses goes when the device's
+/// window is full, and everything of an allocation when that is freed by its backend. Memory that
+/// others free is found no more, since its number never comes again.
 class RegistrationCache {
  public:
-  RegistrationCache(std::vector<Device*> nics, memory::DeviceMemory& memory) : nics_(std::move(nics)), memory_(memory) {}
+  RegistrationCache(std::vector<Device*> nics, memory::DeviceMemory& memory)
+      : nics_(std::move(nics)), memory_(memory) {}
 
   /// Null when the range, of this allocation, is not registered yet.
-  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size);
-  /// The range that was found or registered last, when it has this one; null when not. Without asking the memory: for one that hears of
-  /// every free, after which nothing is found.
-  [[nodiscard]] std::shared_ptr<const RegisteredRange> find_again(memory::DevicePointer pointer, Bytes size) const {
+  [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation,
+                                                            memory::DevicePointer pointer,
+                                                            Bytes size);
+  /// The range that was found or registered last, when it has this one; null when not. Without
+  /// asking the memory: for one that hears of every free, after which nothing is found.
+  [[nodiscard]] std::shared_ptr<const RegisteredRange> find_again(memory::DevicePointer pointer,
+                                                                  Bytes size) const {
     return last_ != nullptr && (*last_)->has(pointer, size) ? *last_ : nullptr;
   }
   Result<std::shared_ptr<const RegisteredRange>> get(memory::DevicePointer pointer, Bytes size);
@@ -58,7 +65,8 @@ class RegistrationCache {
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
  private:
-  Result<RegisteredRange> try_register(std::uint64_t allocation, memory::DevicePointer pointer, Bytes size);
+  Result<RegisteredRange> try_register(std::uint64_t allocation, memory::DevicePointer pointer,
+                                       Bytes size);
   Result<RegisteredRange> register_once(memory::DevicePointer pointer, Bytes size);
   [[nodiscard]] std::size_t in_use() const;
   bool drop_unused();
@@ -66,13 +74,14 @@ class RegistrationCache {
   std::vector<Device*> nics_;
   memory::DeviceMemory& memory_;
   std::multimap<std::uint64_t, std::shared_ptr<const RegisteredRange>> entries_;  // by allocation
-  const std::shared_ptr<const RegisteredRange>* last_ = nullptr;                  // one of the entries
+  const std::shared_ptr<const RegisteredRange>* last_ = nullptr;  // one of the entries
   struct Refused {
     memory::DevicePointer base;
     Bytes size;
     std::size_t in_use;  // entries that could not be dropped for it
   };
-  std::multimap<std::uint64_t, Refused> refused_;  // by allocation: what was refused with everything else dropped
+  std::multimap<std::uint64_t, Refused>
+      refused_;  // by allocation: what was refused with everything else dropped
 };
 
 }  // namespace gdr::transport

@@ -10,7 +10,8 @@ namespace {
 constexpr unsigned control_buffers = 2;
 }  // namespace
 
-StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned depth) : stream_(std::move(stream)) {
+StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned depth)
+    : stream_(std::move(stream)) {
   const unsigned count = depth + control_buffers;
   const std::size_t size = std::max<std::size_t>(chunk.count, largest_control);
   sends_.assign(count, std::vector<std::byte>(size));
@@ -43,8 +44,9 @@ bool StreamLane::write() {
   while (!sending_.empty() && !broken_) {
     Sending& sending = sending_.front();
     const std::span<const std::byte> payload(sends_[sending.slot].data(), sending.payload);
-    const auto part = sending.done < frame_header ? std::span<const std::byte>(sending.header).subspan(sending.done)
-                                                  : payload.subspan(sending.done - frame_header);
+    const auto part = sending.done < frame_header
+                          ? std::span<const std::byte>(sending.header).subspan(sending.done)
+                          : payload.subspan(sending.done - frame_header);
     const auto count = stream_->write_some(part);
     if (count.ok() && count.value() == 0 && !part.empty()) break;
     if (count.ok()) {

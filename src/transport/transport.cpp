@@ -12,8 +12,10 @@ namespace {
 
 /// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
 template <typename Ready>
-auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {}) -> decltype(ready()) {
-  constexpr unsigned rounds_between_looks = 64;  // at the clock; others may have to wait for the lock as long
+auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {})
+    -> decltype(ready()) {
+  constexpr unsigned rounds_between_looks =
+      64;  // at the clock; others may have to wait for the lock as long
   const bool naps = nap.seconds > 0;
   unsigned idle_rounds = 0;
   Duration end;
@@ -30,7 +32,9 @@ auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Durati
     if (any && round % rounds_between_looks != 0) continue;
     lock.unlock();
     if (naps) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
-    if (any) std::this_thread::yield();  // whoever waits for the lock does not get it from a thread that never stops
+    if (any)
+      std::this_thread::yield();  // whoever waits for the lock does not get it from a thread that
+                                  // never stops
     engine.idle(idle_rounds);
     lock.lock();
   }
@@ -38,8 +42,10 @@ auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Durati
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<Engine> engine, std::unique_ptr<ByteStream> stream, bool initiator)
-    : engine_(std::move(engine)), core_(std::make_unique<ConnectionCore>(*engine_, std::move(stream), initiator)) {
+Connection::Connection(std::shared_ptr<Engine> engine, std::unique_ptr<ByteStream> stream,
+                       bool initiator)
+    : engine_(std::move(engine)),
+      core_(std::make_unique<ConnectionCore>(*engine_, std::move(stream), initiator)) {
   const std::lock_guard lock(engine_->mutex);
   engine_->add(*core_);
 }
@@ -97,14 +103,17 @@ std::optional<RemoteRange> Connection::shared(std::uint64_t tag) {
 }
 
 Result<RemoteRange> Connection::wait_shared(std::uint64_t tag) {
-  const auto result = wait_for(*engine_, engine_->options.limit, [&]() -> std::optional<Result<RemoteRange>> {
-    const auto found = core_->shared_by_peer.find(tag);
-    if (found != core_->shared_by_peer.end()) return Result<RemoteRange>(found->second.range);
-    if (core_->state == ConnectionCore::State::failed) return Result<RemoteRange>(core_->status);
-    return std::nullopt;
-  });
+  const auto result =
+      wait_for(*engine_, engine_->options.limit, [&]() -> std::optional<Result<RemoteRange>> {
+        const auto found = core_->shared_by_peer.find(tag);
+        if (found != core_->shared_by_peer.end()) return Result<RemoteRange>(found->second.range);
+        if (core_->state == ConnectionCore::State::failed)
+          return Result<RemoteRange>(core_->status);
+        return std::nullopt;
+      });
   if (!result)
-    return Status(Cause::timed_out, fmt::format("the peer shared nothing with tag {} within {}", tag, to_string(engine_->options.limit)));
+    return Status(Cause::timed_out, fmt::format("the peer shared nothing with tag {} within {}",
+                                                tag, to_string(engine_->options.limit)));
   return *result;
 }
 
@@ -122,8 +131,9 @@ Operation operation_of(OperationKind kind, memory::DevicePointer local, Bytes si
 
 Status aim(Operation& operation, const RemoteRange& range, Bytes offset) {
   if (offset > range.size || operation.size.count > range.size.count - offset.count)
-    return {Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}", to_string(operation.size),
-                                        to_string(offset), range.tag, to_string(range.size))};
+    return {Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}",
+                                        to_string(operation.size), to_string(offset), range.tag,
+                                        to_string(range.size))};
   operation.remote = range.address + offset.count;
   operation.tag = range.tag;
   return {};
@@ -131,7 +141,8 @@ Status aim(Operation& operation, const RemoteRange& range, Bytes offset) {
 
 }  // namespace
 
-Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
+Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to,
+                                      Bytes offset, Bytes size,
                                       std::optional<std::uint32_t> immediate) {
   Operation operation = operation_of(OperationKind::write, from, size);
   if (Status aimed = aim(operation, to, offset); !aimed.ok()) return aimed;
@@ -140,7 +151,8 @@ Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRa
   return core_->begin(std::move(operation));
 }
 
-Result<OperationId> Connection::read(memory::DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size) {
+Result<OperationId> Connection::read(memory::DevicePointer to, const RemoteRange& from,
+                                     Bytes offset, Bytes size) {
   Operation operation = operation_of(OperationKind::read, to, size);
   if (Status aimed = aim(operation, from, offset); !aimed.ok()) return aimed;
   const std::lock_guard lock(engine_->mutex);
@@ -157,7 +169,8 @@ Result<OperationId> Connection::receive(memory::DevicePointer to, Bytes room) {
   return core_->begin(operation_of(OperationKind::receive, to, room));
 }
 
-Result<OperationId> Connection::fetch_add(const RemoteRange& at, Bytes offset, std::uint64_t operand) {
+Result<OperationId> Connection::fetch_add(const RemoteRange& at, Bytes offset,
+                                          std::uint64_t operand) {
   Operation operation = operation_of(OperationKind::atomic, {}, Bytes{8});
   if (Status aimed = aim(operation, at, offset); !aimed.ok()) return aimed;
   operation.operand = operand;
@@ -165,7 +178,8 @@ Result<OperationId> Connection::fetch_add(const RemoteRange& at, Bytes offset, s
   return core_->begin(std::move(operation));
 }
 
-Result<OperationId> Connection::compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected, std::uint64_t desired) {
+Result<OperationId> Connection::compare_swap(const RemoteRange& at, Bytes offset,
+                                             std::uint64_t expected, std::uint64_t desired) {
   Operation operation = operation_of(OperationKind::atomic, {}, Bytes{8});
   if (Status aimed = aim(operation, at, offset); !aimed.ok()) return aimed;
   operation.swap = true;
@@ -195,7 +209,11 @@ Finished Connection::wait(OperationId operation) {
   return *wait_for(*engine_, {}, [&]() -> std::optional<Finished> {
     auto result = core_->operations.take(operation.number);
     if (!result && core_->operations.find(operation.number) == nullptr)
-      return Finished{Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken", operation.number)), {}, 0};
+      return Finished{
+          Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken",
+                                             operation.number)),
+          {},
+          0};
     return result;
   });
 }
@@ -212,7 +230,9 @@ Result<Arrival> Connection::wait_arrival(Duration nap) {
     return std::nullopt;
   };
   const auto result = wait_for(*engine_, engine_->options.limit, come, nap);
-  if (!result) return Status(Cause::timed_out, fmt::format("no write with an immediate came within {}", to_string(engine_->options.limit)));
+  if (!result)
+    return Status(Cause::timed_out, fmt::format("no write with an immediate came within {}",
+                                                to_string(engine_->options.limit)));
   return *result;
 }
 
@@ -232,7 +252,8 @@ void Connection::close() {
   });
 }
 
-Transport::Transport(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory, const TransportOptions& options)
+Transport::Transport(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory,
+                     const TransportOptions& options)
     : engine_(std::make_shared<Engine>(std::move(verbs), std::move(memory), options)) {}
 Transport::~Transport() = default;
 

@@ -10,34 +10,41 @@ namespace {
 
 /// The bits that redirect, of those that stand: "RR+CR".
 std::string redirecting_bits(Acs acs) {
-  return to_string(
-      Acs{static_cast<std::uint16_t>(acs.bits & (Acs::request_redirect | Acs::completion_redirect | Acs::egress_control))});
+  return to_string(Acs{static_cast<std::uint16_t>(
+      acs.bits & (Acs::request_redirect | Acs::completion_redirect | Acs::egress_control))});
 }
 
 void unknown_port(const PairContext& pair, DeviceId port, bool decides, RuleNotes& notes) {
   notes.push_back(
       {"acs-unknown", decides ? Effect::unknown : Effect::informs, port_place(pair, port, ""),
-       "The file does not give the ACS control bits of these ports, which decide whether peer traffic stays inside the switch.",
+       "The file does not give the ACS control bits of these ports, which decide whether peer "
+       "traffic stays inside the switch.",
        std::string(pair.host().virtual_machine.value_or(false) ? "On the host, read" : "Read") +
-           " them as root: lspci -vvv, lines ACSCtl, of the bridges above the devices (RR is ReqRedir, CR CmpltRedir, EC "
+           " them as root: lspci -vvv, lines ACSCtl, of the bridges above the devices (RR is "
+           "ReqRedir, CR CmpltRedir, EC "
            "EgressCtrl)."});
 }
 
 std::string redirect_remedy(const PairContext& pair, Acs acs) {
   if (pair.initiator_device().ats.value_or(false) && !acs.has(Acs::direct_translated))
-    return "Set DT (Direct Translated P2P) on the port, so that the ATS-translated requests of the NIC go straight to the GPU, "
+    return "Set DT (Direct Translated P2P) on the port, so that the ATS-translated requests of the "
+           "NIC go straight to the GPU, "
            "or clear the bits.";
   if (pair.host().virtual_machine.value_or(false))
-    return "On the host, set DT (Direct Translated P2P) on the port and switch on ATS in the NIC; a guest cannot change it.";
-  return "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel parameter "
+    return "On the host, set DT (Direct Translated P2P) on the port and switch on ATS in the NIC; "
+           "a guest cannot change it.";
+  return "Clear the bits: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot, or the kernel "
+         "parameter "
          "pci=disable_acs_redir=PORT.";
 }
 
-/// Payload that the links between the switch where the pair meets and the root port carry; nullopt: not known.
+/// Payload that the links between the switch where the pair meets and the root port carry; nullopt:
+/// not known.
 std::optional<Bandwidth> uplink_room(const PairContext& pair) {
   std::optional<Bandwidth> room;
   for (const Hop& hop : pair.graph->route_to_host_bridge(pair.ways.turn)) {
-    const LinkFact fact = link_of(*pair.graph, *pair.models, {pair.from.host, pair.graph->vertex(hop.from).index});
+    const LinkFact fact =
+        link_of(*pair.graph, *pair.models, {pair.from.host, pair.graph->vertex(hop.from).index});
     if (!fact.link) continue;
     const Bandwidth here = payload_rate(*pair.models, *fact.link, pair.max_payload);
     room = std::min(room.value_or(here), here);
@@ -46,15 +53,24 @@ std::optional<Bandwidth> uplink_room(const PairContext& pair) {
 }
 
 /// A port whose bits redirect. `harms`: they send this pair's own traffic up to the root port.
-void redirecting_port(const PairContext& pair, DeviceId port, Acs acs, bool harms, RuleNotes& notes) {
+void redirecting_port(const PairContext& pair, DeviceId port, Acs acs, bool harms,
+                      RuleNotes& notes) {
   const std::optional<Bandwidth> room = harms ? uplink_room(pair) : std::nullopt;
   const bool slow = room && *room < pair.could_carry * 0.5;
-  std::string reason = "ACS at the port sends peer traffic up to the root port and back instead of across the switch";
-  if (room) reason += fmt::format(": it takes the uplink both ways, whose {} all traffic of the switch then shares", gbps(*room));
-  if (slow) reason += fmt::format(", less than half of the {} that the devices could carry", gbps(pair.could_carry));
+  std::string reason =
+      "ACS at the port sends peer traffic up to the root port and back instead of across the "
+      "switch";
+  if (room)
+    reason += fmt::format(
+        ": it takes the uplink both ways, whose {} all traffic of the switch then shares",
+        gbps(*room));
+  if (slow)
+    reason += fmt::format(", less than half of the {} that the devices could carry",
+                          gbps(pair.could_carry));
   if (!harms) reason += ", but not what the pair's initiator sends";
   notes.push_back({"acs-redirect", slow ? Effect::slows : (harms ? Effect::costs : Effect::informs),
-                   port_place(pair, port, redirecting_bits(acs)), reason + ".", redirect_remedy(pair, acs)});
+                   port_place(pair, port, redirecting_bits(acs)), reason + ".",
+                   redirect_remedy(pair, acs)});
 }
 
 }  // namespace
@@ -73,10 +89,12 @@ void acs_rules(const PairContext& pair, RuleNotes& notes) {
       else if (acs->redirects() && deciding && !redirected)
         notes.push_back({"acs-unknown", undecided ? Effect::unknown : Effect::informs,
                          port_place(pair, port, redirecting_bits(*acs)),
-                         "DT lets ATS-translated requests pass this port directly, and the file does not say whether the device "
+                         "DT lets ATS-translated requests pass this port directly, and the file "
+                         "does not say whether the device "
                          "has ATS switched on.",
                          "Read it as root: lspci -vvv of the device, line ATSCtl."});
-      else if (acs->redirects() && !(deciding && side == pair.initiator && pair.ways.direct_translated))
+      else if (acs->redirects() &&
+               !(deciding && side == pair.initiator && pair.ways.direct_translated))
         redirecting_port(pair, port, *acs, deciding && redirected.value_or(false), notes);
     }
   }

@@ -26,18 +26,22 @@ Engine engine_of(const PairContext& pair) {
   const auto request = [&](Bytes usual) { return device.max_read_request.value_or(usual); };
   if (pair.kind == PairKind::gpu_gpu) {
     const GpuModel& gpu = gpu_model(*pair.models, device);
-    return {gpu.outstanding_reads.value, request(gpu.max_read_request.value), gpu.pcie_latency.value, gpu.copy_bandwidth.value};
+    return {gpu.outstanding_reads.value, request(gpu.max_read_request.value),
+            gpu.pcie_latency.value, gpu.copy_bandwidth.value};
   }
   if (pair.kind == PairKind::nvme_gpu) {
     const NvmeModel& drive = nvme_model(*pair.models, device);
-    return {drive.outstanding_reads.value, request(drive.max_read_request.value), drive.pcie_latency.value, std::nullopt};
+    return {drive.outstanding_reads.value, request(drive.max_read_request.value),
+            drive.pcie_latency.value, std::nullopt};
   }
   const NicModel& nic = nic_model(*pair.models, device);
   Bytes outstanding = nic.outstanding_reads.value;
   // Smaller requests of as many tags keep fewer bytes on their way.
   if (device.max_read_request && *device.max_read_request < nic.max_read_request.value)
-    outstanding.count = outstanding.count * device.max_read_request->count / nic.max_read_request.value.count;
-  return {outstanding, request(nic.max_read_request.value), nic.pcie_latency.value, nic.dma_bandwidth ? std::optional(nic.dma_bandwidth->value) : std::nullopt};
+    outstanding.count =
+        outstanding.count * device.max_read_request->count / nic.max_read_request.value.count;
+  return {outstanding, request(nic.max_read_request.value), nic.pcie_latency.value,
+          nic.dma_bandwidth ? std::optional(nic.dma_bandwidth->value) : std::nullopt};
 }
 
 /// One way over switches, root complex and sockets, without the two ends.
@@ -52,11 +56,13 @@ Duration way_latency(const PairContext& pair, const Route& route) {
     if (hop.kind == HopKind::socket_link && pair.cpu != nullptr && pair.cpu->socket_link_latency)
       latency += pair.cpu->socket_link_latency->value;
   }
-  if (root_complex && pair.cpu != nullptr) latency += pair.cpu->root_port_latency.value * 2 + pair.cpu->p2p_latency.value;
+  if (root_complex && pair.cpu != nullptr)
+    latency += pair.cpu->root_port_latency.value * 2 + pair.cpu->p2p_latency.value;
   return latency;
 }
 
-/// The links and crossbars of a route. `wire_bytes(generation, hop)`: what a link carries of it for each byte of payload.
+/// The links and crossbars of a route. `wire_bytes(generation, hop)`: what a link carries of it for
+/// each byte of payload.
 template <typename WireBytes>
 Bandwidth links_bound(const PairContext& pair, const Route& route, WireBytes wire_bytes) {
   Bandwidth bound{1e15};
@@ -84,25 +90,32 @@ Bandwidth links_bound(const PairContext& pair, const Route& route, WireBytes wir
   return bound;
 }
 
-/// A GPU that NVLink or C2C joins to its CPU is reached over the CPU's fabric: the initiator's links, its root complex and those links count.
+/// A GPU that NVLink or C2C joins to its CPU is reached over the CPU's fabric: the initiator's
+/// links, its root complex and those links count.
 std::optional<Bandwidth> c2c_bound(const PairContext& pair, const Engine& engine, bool reads) {
   const VertexId gpu = pair.graph->device(pair.target);
   if (!pair.graph->has_c2c(gpu) || pair.kind == PairKind::gpu_gpu) return std::nullopt;
   const auto route = pair.graph->data_route(pair.graph->device(pair.initiator), gpu);
   if (!route) return std::nullopt;
   const GpuModel& model = gpu_model(*pair.models, pair.gpu());
-  const Bytes piece = reads ? std::min(model.completion_size.value, pair.max_payload) : pair.max_payload;
+  const Bytes piece =
+      reads ? std::min(model.completion_size.value, pair.max_payload) : pair.max_payload;
   Bandwidth bound = links_bound(pair, *route, [&](const PcieModel& generation, const Hop&) {
-    return reads ? completion_traffic(generation, piece, piece).wire_bytes_per_byte : write_traffic(generation, piece, piece).wire_bytes_per_byte;
+    return reads ? completion_traffic(generation, piece, piece).wire_bytes_per_byte
+                 : write_traffic(generation, piece, piece).wire_bytes_per_byte;
   });
   if (pair.cpu != nullptr) limit(bound, pair.cpu->root_complex_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   for (const NvLink& link : pair.host().nvlinks) {
     if (link.from != pair.gpu().name || !numa_index(pair.host(), link.to)) continue;
-    const std::string name = link.model.empty() && model.nvlink_generation ? fmt::format("nvlink{}", model.nvlink_generation->value) : link.model;
+    const std::string name = link.model.empty() && model.nvlink_generation
+                                 ? fmt::format("nvlink{}", model.nvlink_generation->value)
+                                 : link.model;
     if (name.empty()) continue;
     const NvlinkModel& nvlink = pair.models->nvlink(name);
-    limit(bound, nvlink.link_bandwidth.value * (link.count * static_cast<double>(nvlink.protocol_efficiency_percent.value) / 100));
+    limit(bound,
+          nvlink.link_bandwidth.value *
+              (link.count * static_cast<double>(nvlink.protocol_efficiency_percent.value) / 100));
   }
   return bound;
 }
@@ -125,24 +138,27 @@ Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
   limit(bound, gpu.bar_read_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   limit(bound, forward_limit(pair).read);
-  const Duration ends = (engine.pcie_latency + gpu.pcie_latency.value) * 2 + gpu.bar_read_latency.value;
-  limit(bound, read_window(engine.outstanding_reads,
-                           ends + way_latency(pair, pair.ways.request) + way_latency(pair, pair.ways.completion)));
+  const Duration ends =
+      (engine.pcie_latency + gpu.pcie_latency.value) * 2 + gpu.bar_read_latency.value;
+  limit(bound, read_window(engine.outstanding_reads, ends + way_latency(pair, pair.ways.request) +
+                                                         way_latency(pair, pair.ways.completion)));
   return bound;
 }
 
 Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
   if (const auto over_cpu = c2c_bound(pair, engine, false)) return *over_cpu;
   const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
-  Bandwidth bound = links_bound(pair, pair.ways.request, [&](const PcieModel& generation, const Hop&) {
-    return write_traffic(generation, pair.max_payload, pair.max_payload).wire_bytes_per_byte;
-  });
+  Bandwidth bound =
+      links_bound(pair, pair.ways.request, [&](const PcieModel& generation, const Hop&) {
+        return write_traffic(generation, pair.max_payload, pair.max_payload).wire_bytes_per_byte;
+      });
   limit(bound, gpu.bar_write_bandwidth.value);
   limit(bound, engine.dma_bandwidth);
   limit(bound, forward_limit(pair).write);
-  const bool strict = pair.kind == PairKind::gpu_nic && pair.initiator_device().relaxed_ordering == false;
-  if (strict && pair.cpu != nullptr && pair.through_root_complex() && pair.cpu->relaxed_ordering_needed.value &&
-      pair.cpu->strict_order_write_bandwidth)
+  const bool strict =
+      pair.kind == PairKind::gpu_nic && pair.initiator_device().relaxed_ordering == false;
+  if (strict && pair.cpu != nullptr && pair.through_root_complex() &&
+      pair.cpu->relaxed_ordering_needed.value && pair.cpu->strict_order_write_bandwidth)
     limit(bound, pair.cpu->strict_order_write_bandwidth->value);
   for (const Hop& hop : pair.ways.request) {
     const Device* into = pair.graph->device_at(hop.to);
@@ -150,7 +166,8 @@ Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
     const SwitchModel& model = switch_model(*pair.models, *into);
     limit(bound, credit_window(model.posted_credit.value, model.latency.value));
   }
-  limit(bound, credit_window(gpu.posted_credit.value, gpu.pcie_latency.value + gpu.bar_write_latency.value));
+  limit(bound, credit_window(gpu.posted_credit.value,
+                             gpu.pcie_latency.value + gpu.bar_write_latency.value));
   return bound;
 }
 
@@ -159,24 +176,31 @@ PairBandwidth nvlink_bound(const PairContext& pair) {
   const Host& host = pair.host();
   std::string name;
   for (const NvLink& link : host.nvlinks)
-    if (link.from == pair.initiator_device().name && !link.model.empty() && !numa_index(host, link.to)) name = link.model;
+    if (link.from == pair.initiator_device().name && !link.model.empty() &&
+        !numa_index(host, link.to))
+      name = link.model;
   const auto& generation = gpu_model(*pair.models, pair.gpu()).nvlink_generation;
   if (name.empty() && generation) name = fmt::format("nvlink{}", generation->value);
   if (name.empty()) return {};
   const NvlinkModel& model = pair.models->nvlink(name);
   const Bandwidth bound =
-      model.link_bandwidth.value * (pair.nvlinks * static_cast<double>(model.protocol_efficiency_percent.value) / 100);
+      model.link_bandwidth.value *
+      (pair.nvlinks * static_cast<double>(model.protocol_efficiency_percent.value) / 100);
   return {bound, bound};
 }
 
 }  // namespace
 
-PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator, DeviceId target) {
+PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
+                              DeviceId target) {
   const DeviceKind kind = get(graph.topology(), initiator).kind;
   PairContext pair;
-  if (kind == DeviceKind::nic) pair = make_pair_context(graph, models, PairKind::gpu_nic, target, initiator);
+  if (kind == DeviceKind::nic)
+    pair = make_pair_context(graph, models, PairKind::gpu_nic, target, initiator);
   else
-    pair = make_pair_context(graph, models, kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu, initiator, target);
+    pair = make_pair_context(graph, models,
+                             kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu,
+                             initiator, target);
   if (pair.over_nvlink()) return nvlink_bound(pair);
   const Engine engine = engine_of(pair);
   return {read_bound(pair, engine), write_bound(pair, engine)};

@@ -17,10 +17,12 @@ Severity severity_of(const RuleNote& note, const JudgedPair& pair) {
   const bool decides = (note.effect == Effect::blocks && pair.answer == PairAnswer::blocked) ||
                        (note.effect == Effect::slows && pair.answer == PairAnswer::slow);
   if (decides) return Severity::error;
-  return note.effect == Effect::costs || note.effect == Effect::slows ? Severity::warning : Severity::note;
+  return note.effect == Effect::costs || note.effect == Effect::slows ? Severity::warning
+                                                                      : Severity::note;
 }
 
-/// What is said of one place (or, for place kind pair, of one pair), however many pairs it concerns.
+/// What is said of one place (or, for place kind pair, of one pair), however many pairs it
+/// concerns.
 struct Statement {
   const RuleNote* note = nullptr;
   Severity severity = Severity::note;
@@ -29,7 +31,8 @@ struct Statement {
 
 using StatementKey = std::tuple<std::string, std::string, std::string, Place, std::size_t>;
 
-/// Statements in the order in which they were first made, each with the worst severity of its pairs.
+/// Statements in the order in which they were first made, each with the worst severity of its
+/// pairs.
 std::vector<Statement> statements_of(const std::vector<JudgedPair>& pairs) {
   std::vector<Statement> statements;
   std::map<StatementKey, std::size_t> known;
@@ -37,7 +40,8 @@ std::vector<Statement> statements_of(const std::vector<JudgedPair>& pairs) {
     for (const RuleNote& note : pairs[i].notes) {
       const std::size_t own = note.place.kind == Place::Kind::pair ? i : 0;
       const Severity severity = severity_of(note, pairs[i]);
-      const auto [at, added] = known.try_emplace({note.rule, note.reason, note.remedy, note.place, own}, statements.size());
+      const auto [at, added] = known.try_emplace(
+          {note.rule, note.reason, note.remedy, note.place, own}, statements.size());
       if (added) statements.push_back({&note, severity, {}});
       Statement& statement = statements[at->second];
       statement.severity = std::min(statement.severity, severity);
@@ -51,8 +55,10 @@ using GroupKey = std::tuple<Severity, std::string, std::string, std::string, Pla
 GroupKey group_key(const Statement& statement, const std::vector<JudgedPair>& pairs) {
   const RuleNote& note = *statement.note;
   const bool pair = note.place.kind == Place::Kind::pair;
-  return {statement.severity, note.rule,       note.reason,
-          note.remedy,        note.place.kind, pair ? pairs[statement.pairs.front()].context.kind : PairKind::gpu_nic};
+  return {
+      statement.severity, note.rule,
+      note.reason,        note.remedy,
+      note.place.kind,    pair ? pairs[statement.pairs.front()].context.kind : PairKind::gpu_nic};
 }
 
 /// A name's letters and its number at the end, -1 without one.
@@ -68,11 +74,13 @@ std::string names_text(const std::vector<std::string>& names, const std::string&
   for (std::size_t i = 0; i < names.size();) {
     const auto [letters, number] = numbered(names[i]);
     std::size_t end = i + 1;
-    while (number >= 0 && end < names.size() && numbered(names[end]) == std::pair(letters, number + static_cast<long>(end - i)))
+    while (number >= 0 && end < names.size() &&
+           numbered(names[end]) == std::pair(letters, number + static_cast<long>(end - i)))
       ++end;
     const bool run = end - i > 2;
     if (!run) end = i + 1;
-    parts.push_back(run ? fmt::format("{0}{1}-{2}", prefix, names[i], names[end - 1]) : prefix + names[i]);
+    parts.push_back(run ? fmt::format("{0}{1}-{2}", prefix, names[i], names[end - 1])
+                        : prefix + names[i]);
     i = end;
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -93,7 +101,8 @@ std::string all_pairs_text(const std::vector<std::size_t>& pairs, const HostVerd
   return names_text(names) + " with each other";
 }
 
-/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0", of pairs of one kind: GPUs with the same partners stand together.
+/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0", of pairs of one kind: GPUs with the same partners
+/// stand together.
 std::string alike_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
   if (const std::string all = all_pairs_text(pairs, verdict); !all.empty()) return all;
   std::vector<std::string> order;
@@ -137,10 +146,16 @@ std::string ports_text(const FindingGroup& group, const std::string& host) {
   std::vector<std::string> parts;
   for (const Place& place : alike) {
     const std::vector<std::string>& below = devices[place];
-    std::string text = place.above.empty() ? fmt::format("port{} above {}", below.size() > 1 ? "s" : "", names_text(below, host + "/"))
-                                           : fmt::format("{}/{} {} port{} of {}", host, place.above, place.root ? "root" : "downstream",
-                                   below.size() > 1 ? "s" : "", names_text(below, host + "/"));
-    if (!place.bits.empty()) text += fmt::format(", bit{} {}", place.bits.find('+') != std::string::npos ? "s" : "", place.bits);
+    std::string text =
+        place.above.empty()
+            ? fmt::format("port{} above {}", below.size() > 1 ? "s" : "",
+                          names_text(below, host + "/"))
+            : fmt::format("{}/{} {} port{} of {}", host, place.above,
+                          place.root ? "root" : "downstream", below.size() > 1 ? "s" : "",
+                          names_text(below, host + "/"));
+    if (!place.bits.empty())
+      text += fmt::format(", bit{} {}", place.bits.find('+') != std::string::npos ? "s" : "",
+                          place.bits);
     parts.push_back(std::move(text));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
@@ -154,7 +169,8 @@ Place device_place(const PairContext& pair, DeviceId device) {
 
 Place port_place(const PairContext& pair, DeviceId device, std::string bits) {
   const Device& below = pair.device(device);
-  if (below.place_known == false) return {Place::Kind::port, below.name, {}, false, std::move(bits)};
+  if (below.place_known == false)
+    return {Place::Kind::port, below.name, {}, false, std::move(bits)};
   const auto parent = device_index(pair.host(), below.under);
   const bool root = !parent || pair.host().devices[*parent].kind != DeviceKind::pci_switch;
   return {Place::Kind::port, below.name, below.under, root, std::move(bits)};
@@ -166,27 +182,34 @@ std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs) {
   for (const Statement& statement : statements_of(pairs)) {
     const RuleNote& note = *statement.note;
     const auto [at, added] = known.try_emplace(group_key(statement, pairs), groups.size());
-    if (added) groups.push_back({note.rule, statement.severity, note.reason, note.remedy, note.place.kind, {}, {}});
+    if (added)
+      groups.push_back(
+          {note.rule, statement.severity, note.reason, note.remedy, note.place.kind, {}, {}});
     FindingGroup& group = groups[at->second];
     group.pairs.insert(group.pairs.end(), statement.pairs.begin(), statement.pairs.end());
-    if (note.place.kind == Place::Kind::device || note.place.kind == Place::Kind::port) group.places.push_back(note.place);
+    if (note.place.kind == Place::Kind::device || note.place.kind == Place::Kind::port)
+      group.places.push_back(note.place);
   }
   for (FindingGroup& group : groups) {
     std::sort(group.pairs.begin(), group.pairs.end());
     group.pairs.erase(std::unique(group.pairs.begin(), group.pairs.end()), group.pairs.end());
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const FindingGroup& a, const FindingGroup& b) { return a.severity < b.severity; });
+  std::stable_sort(groups.begin(), groups.end(), [](const FindingGroup& a, const FindingGroup& b) {
+    return a.severity < b.severity;
+  });
   return groups;
 }
 
-std::string where_text(const FindingGroup& group, const HostVerdict& verdict, const std::string& host) {
+std::string where_text(const FindingGroup& group, const HostVerdict& verdict,
+                       const std::string& host) {
   if (group.kind == Place::Kind::host) return host;
   if (group.kind == Place::Kind::port) return ports_text(group, host);
   if (group.kind != Place::Kind::device) {
-    if (group.pairs.size() > 1) return fmt::format("{}: {}", host, pairs_text(group.pairs, verdict));
+    if (group.pairs.size() > 1)
+      return fmt::format("{}: {}", host, pairs_text(group.pairs, verdict));
     const PairContext& pair = verdict.pairs[group.pairs.front()].context;
-    return fmt::format("{0}/{1} with {0}/{2}", host, pair.device(pair.from).name, pair.device(pair.to).name);
+    return fmt::format("{0}/{1} with {0}/{2}", host, pair.device(pair.from).name,
+                       pair.device(pair.to).name);
   }
   std::vector<std::string> devices;
   for (const Place& place : group.places) devices.push_back(place.device);

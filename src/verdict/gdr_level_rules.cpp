@@ -9,10 +9,10 @@ namespace gdr {
 
 void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& notes) {
   if (!nccl.unknown_version().empty())
-    notes.push_back({"nccl-version-unknown",
-                     Effect::informs,
-                     host_place(),
-                     fmt::format("NCCL {} is not known here (known are {}): distances and the level are taken to be those of the newest known.", nccl.unknown_version(), nccl::known_versions),
+    notes.push_back({"nccl-version-unknown", Effect::informs, host_place(),
+                     fmt::format("NCCL {} is not known here (known are {}): distances and the "
+                                 "level are taken to be those of the newest known.",
+                                 nccl.unknown_version(), nccl::known_versions),
                      "Compare with what it logs (NCCL_DEBUG=INFO; gdr nccl --log)."});
   if (pair.tree_hidden || !nccl.level_too_low(pair.from, pair.to)) return;
   const nccl::PathType type = nccl.type(pair.from, pair.to);
@@ -25,12 +25,15 @@ void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& n
   });
   if (type == nccl::PathType::phb && c2c)
     remedy += " or use NCCL 2.27 or newer (2.26: NCCL_NET_GDR_C2C=1)";
-  remedy += slow ? "; it may not help, since the CPU forwards peer traffic slowly." : " and compare the bandwidth.";
+  remedy += slow ? "; it may not help, since the CPU forwards peer traffic slowly."
+                 : " and compare the bandwidth.";
   notes.push_back({"gdr-level-too-low",
                    Effect::costs,
                    {},
-                   fmt::format("{} calls this way {} and with {} stages through host memory instead of using GPUDirect RDMA.",
-                               collective_library(*pair.models, pair.gpu()), nccl::to_string(type), nccl.level_text()),
+                   fmt::format("{} calls this way {} and with {} stages through host memory "
+                               "instead of using GPUDirect RDMA.",
+                               collective_library(*pair.models, pair.gpu()), nccl::to_string(type),
+                               nccl.level_text()),
                    remedy});
 }
 

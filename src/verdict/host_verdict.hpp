@@ -18,7 +18,8 @@ struct JudgedPair {
   bool used = false;  ///< the best GPU-NIC pair of a GPU
 };
 
-/// A finding before it is written: what equal notes about several pairs, devices or ports of a host have in common.
+/// A finding before it is written: what equal notes about several pairs, devices or ports of a host
+/// have in common.
 struct FindingGroup {
   std::string rule;
   Severity severity = Severity::note;
@@ -43,6 +44,7 @@ HostVerdict judge_host(const Graph& graph, const ModelLibrary& models);
 std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs);
 
 /// "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bits RR+CR"
-std::string where_text(const FindingGroup& group, const HostVerdict& verdict, const std::string& host);
+std::string where_text(const FindingGroup& group, const HostVerdict& verdict,
+                       const std::string& host);
 
 }  // namespace gdr

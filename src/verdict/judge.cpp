@@ -8,12 +8,15 @@ namespace gdr {
 namespace {
 
 bool over_xgmi(const PairContext& pair) {
-  if (is_amd_gpu(*pair.models, pair.device(pair.from)) || is_amd_gpu(*pair.models, pair.device(pair.to))) return true;
+  if (is_amd_gpu(*pair.models, pair.device(pair.from)) ||
+      is_amd_gpu(*pair.models, pair.device(pair.to)))
+    return true;
   const std::string& from = pair.device(pair.from).name;
   const std::string& to = pair.device(pair.to).name;
   const std::vector<NvLink>& links = pair.host().nvlinks;
   return std::any_of(links.begin(), links.end(), [&](const NvLink& link) {
-    return link.model.starts_with("xgmi") && std::minmax(link.from, link.to) == std::minmax(from, to);
+    return link.model.starts_with("xgmi") &&
+           std::minmax(link.from, link.to) == std::minmax(from, to);
   });
 }
 
@@ -43,20 +46,21 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
 }
 
 /// The pairs of one host as they are written, with their bandwidths.
-std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph, const ModelLibrary& models,
-                                const BandwidthFunction& bandwidth) {
+std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph,
+                                const ModelLibrary& models, const BandwidthFunction& bandwidth) {
   std::vector<Pair> pairs;
   const std::string& name = graph.topology().hosts.front().name;
   for (const JudgedPair& judged : host.pairs) {
     pairs.push_back(written_pair(judged, name, 0));
     if (judged.answer == PairAnswer::works || judged.answer == PairAnswer::slow)
-      pairs.back().bandwidth = bandwidth(graph, models, judged.context.initiator, judged.context.target);
+      pairs.back().bandwidth =
+          bandwidth(graph, models, judged.context.initiator, judged.context.target);
   }
   return pairs;
 }
 
-void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pair>& pairs, const Topology& topology,
-              std::size_t index) {
+void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pair>& pairs,
+              const Topology& topology, std::size_t index) {
   const std::string& name = topology.hosts[index].name;
   const std::size_t first = verdict.pairs.size();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -67,16 +71,20 @@ void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pai
     pair.to = name + "/" + context.device(context.to).name;
     verdict.pairs.push_back(std::move(pair));
   }
-  for (const std::size_t best : judged.best) verdict.best.push_back({index, verdict.pairs[first + best].from, first + best});
+  for (const std::size_t best : judged.best)
+    verdict.best.push_back({index, verdict.pairs[first + best].from, first + best});
   for (const FindingGroup& group : judged.findings) {
-    verdict.findings.push_back(
-        {group.rule, group.severity, index, where_text(group, judged, name), group.reason, group.remedy, group.pairs});
+    verdict.findings.push_back({group.rule, group.severity, index, where_text(group, judged, name),
+                                group.reason, group.remedy, group.pairs});
     for (std::size_t& pair : verdict.findings.back().pairs) pair += first;
   }
   for (const Remark& remark : topology.hosts[index].remarks) {
-    std::string where = remark.where.empty() || remark.where == "host" ? name : name + "/" + remark.where;
-    for (auto at = where.find(", "); at != std::string::npos; at = where.find(", ", at + 2)) where.insert(at + 2, name + "/");
-    verdict.findings.push_back({remark.rule, remark.severity, index, where, remark.message, remark.remedy, {}});
+    std::string where =
+        remark.where.empty() || remark.where == "host" ? name : name + "/" + remark.where;
+    for (auto at = where.find(", "); at != std::string::npos; at = where.find(", ", at + 2))
+      where.insert(at + 2, name + "/");
+    verdict.findings.push_back(
+        {remark.rule, remark.severity, index, where, remark.message, remark.remedy, {}});
   }
 }
 

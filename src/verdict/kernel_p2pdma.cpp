@@ -14,7 +14,8 @@ struct ListedBridge {
   bool same_bridge_only;  ///< REQ_SAME_HOST_BRIDGE
 };
 
-/// pci_p2pdma_whitelist of Linux 7.1, without the accelerators that stand on root buses of their own.
+/// pci_p2pdma_whitelist of Linux 7.1, without the accelerators that stand on root buses of their
+/// own.
 constexpr std::array<ListedBridge, 12> listed{{{"8086:3c00", true},
                                                {"8086:3c01", true},
                                                {"8086:2f00", true},
@@ -31,8 +32,9 @@ constexpr std::array<ListedBridge, 12> listed{{{"8086:3c00", true},
 constexpr int zen_family = 0x17;
 
 bool is_zen(const CpuModel& cpu) {
-  return std::any_of(cpu.cpuid.begin(), cpu.cpuid.end(),
-                     [](const CpuIdentity& id) { return id.vendor == "AuthenticAMD" && id.family >= zen_family; });
+  return std::any_of(cpu.cpuid.begin(), cpu.cpuid.end(), [](const CpuIdentity& id) {
+    return id.vendor == "AuthenticAMD" && id.family >= zen_family;
+  });
 }
 
 /// The host bridge above a device in the file, if it is there.
@@ -48,8 +50,11 @@ enum class Listing { no, yes, same_bridge, unknown };
 Listing listing_of(const std::vector<std::string>& ids) {
   std::optional<Listing> common;
   for (const std::string& id : ids) {
-    const auto* found = std::find_if(listed.begin(), listed.end(), [&](const ListedBridge& bridge) { return bridge.id == id; });
-    const Listing one = found == listed.end() ? Listing::no : (found->same_bridge_only ? Listing::same_bridge : Listing::yes);
+    const auto* found = std::find_if(listed.begin(), listed.end(),
+                                     [&](const ListedBridge& bridge) { return bridge.id == id; });
+    const Listing one = found == listed.end()
+                            ? Listing::no
+                            : (found->same_bridge_only ? Listing::same_bridge : Listing::yes);
     if (common && *common != one) return Listing::unknown;
     common = one;
   }
@@ -59,13 +64,16 @@ Listing listing_of(const std::vector<std::string>& ids) {
 Listing listing_of(const Graph& graph, const ModelLibrary& models, DeviceId device) {
   const Host& host = graph.topology().hosts.at(device.host);
   const auto bridge = bridge_above(host, device.device);
-  if (bridge && !host.devices[*bridge].pci_id.empty()) return listing_of({host.devices[*bridge].pci_id});
+  if (bridge && !host.devices[*bridge].pci_id.empty())
+    return listing_of({host.devices[*bridge].pci_id});
   const CpuModel* cpu = cpu_of(graph, models, device);
-  if (cpu == nullptr || host.virtual_machine.value_or(false)) return Listing::unknown;  // a guest's host bridge is QEMU's
+  if (cpu == nullptr || host.virtual_machine.value_or(false))
+    return Listing::unknown;  // a guest's host bridge is QEMU's
   return listing_of(cpu->host_bridge_ids);
 }
 
-KernelP2pdma through_host_bridge(const Graph& graph, const ModelLibrary& models, DeviceId a, DeviceId b) {
+KernelP2pdma through_host_bridge(const Graph& graph, const ModelLibrary& models, DeviceId a,
+                                 DeviceId b) {
   const CpuModel* cpu = cpu_of(graph, models, a);
   if (cpu != nullptr && is_zen(*cpu)) return KernelP2pdma::through_host_bridge;
   const Listing one = listing_of(graph, models, a);
@@ -76,18 +84,21 @@ KernelP2pdma through_host_bridge(const Graph& graph, const ModelLibrary& models,
   const Host& host = graph.topology().hosts.at(a.host);
   const auto bridge_a = bridge_above(host, a.device);
   const auto bridge_b = bridge_above(host, b.device);
-  if (bridge_a && bridge_b) return bridge_a == bridge_b ? KernelP2pdma::through_host_bridge : KernelP2pdma::refused;
+  if (bridge_a && bridge_b)
+    return bridge_a == bridge_b ? KernelP2pdma::through_host_bridge : KernelP2pdma::refused;
   return graph.numa_of(a) != graph.numa_of(b) ? KernelP2pdma::refused : KernelP2pdma::unknown;
 }
 
 }  // namespace
 
-KernelP2pdma kernel_p2pdma(const Graph& graph, const ModelLibrary& models, const PeerWays& ways, DeviceId a, DeviceId b) {
+KernelP2pdma kernel_p2pdma(const Graph& graph, const ModelLibrary& models, const PeerWays& ways,
+                           DeviceId a, DeviceId b) {
   const bool hidden = graph.topology().hosts.at(a.host).virtual_machine.value_or(false);
-  const bool only_pcie =
-      std::all_of(ways.request.begin(), ways.request.end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
+  const bool only_pcie = std::all_of(ways.request.begin(), ways.request.end(),
+                                     [](const Hop& hop) { return hop.kind == HopKind::pcie; });
   if (only_pcie && ways.request.empty()) return KernelP2pdma::direct;
-  if (!ways.parts_at_switch) return hidden ? KernelP2pdma::unknown : through_host_bridge(graph, models, a, b);
+  if (!ways.parts_at_switch)
+    return hidden ? KernelP2pdma::unknown : through_host_bridge(graph, models, a, b);
   bool redirects = false;
   bool all_known = true;
   for (const DeviceId side : {a, b})

@@ -15,28 +15,33 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
   const LinkFact fact = link_of(*pair.graph, *pair.models, id);
   if (!fact.believed) {
-    notes.push_back(
-        {"virtual-link-not-believed", Effect::informs, device_place(pair, id),
-         fmt::format("The link {} is what software shows, not a real one; {} of the model stands in for it.",
-                     device.link ? to_string(*device.link) : "", fact.link ? to_string(*fact.link) : "the fastest link"),
-         "Take the link's width and speed from the host."});
+    notes.push_back({"virtual-link-not-believed", Effect::informs, device_place(pair, id),
+                     fmt::format("The link {} is what software shows, not a real one; {} of the "
+                                 "model stands in for it.",
+                                 device.link ? to_string(*device.link) : "",
+                                 fact.link ? to_string(*fact.link) : "the fastest link"),
+                     "Take the link's width and speed from the host."});
     return;
   }
   if (!device.link || !device.link_capability || *device.link == *device.link_capability) return;
   const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
   const Bandwidth could = payload_rate(*pair.models, *device.link_capability, pair.max_payload);
   const bool slow = now < pair.could_carry * 0.5;
-  notes.push_back({"link-degraded", slow ? Effect::slows : Effect::costs, device_place(pair, id),
-                   fmt::format("The link runs at {} although both ends can do {}: {} instead of {} of payload.",
-                               to_string(*device.link), to_string(*device.link_capability), gbps(now), gbps(could)),
-                   "Read LnkSta again under load, since idle devices lower their speed; if it stays, reseat the card, check "
-                   "riser and BIOS, and retrain the link."});
+  notes.push_back(
+      {"link-degraded", slow ? Effect::slows : Effect::costs, device_place(pair, id),
+       fmt::format("The link runs at {} although both ends can do {}: {} instead of {} of payload.",
+                   to_string(*device.link), to_string(*device.link_capability), gbps(now),
+                   gbps(could)),
+       "Read LnkSta again under load, since idle devices lower their speed; if it stays, reseat "
+       "the card, check "
+       "riser and BIOS, and retrain the link."});
 }
 
 /// A link without a stated capability, against what the models of both its ends could train.
 void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
-  if (!device.link || device.link_capability || !link_of(*pair.graph, *pair.models, id).believed) return;
+  if (!device.link || device.link_capability || !link_of(*pair.graph, *pair.models, id).believed)
+    return;
   const std::optional<PcieLink> best = trainable_link(*pair.graph, *pair.models, id);
   if (!best) return;
   const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
@@ -47,11 +52,14 @@ void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
     if (network_rate(*pair.models, device) > now) return;  // nic-wider-than-slot says it
     effect = Effect::informs;
   }
-  notes.push_back({"link-below-device", effect, device_place(pair, id),
-                   fmt::format("The link runs at {} where this device could train {}: {} instead of {} of payload.",
-                               to_string(*device.link), to_string(*best), gbps(now), gbps(could)),
-                   "Use a slot as wide and as fast as the card; if this one is, reseat the card, check riser, bifurcation and "
-                   "BIOS, and read LnkSta of both ends under load."});
+  notes.push_back(
+      {"link-below-device", effect, device_place(pair, id),
+       fmt::format(
+           "The link runs at {} where this device could train {}: {} instead of {} of payload.",
+           to_string(*device.link), to_string(*best), gbps(now), gbps(could)),
+       "Use a slot as wide and as fast as the card; if this one is, reseat the card, check riser, "
+       "bifurcation and "
+       "BIOS, and read LnkSta of both ends under load."});
 }
 
 void above_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
@@ -59,7 +67,8 @@ void above_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const std::optional<PcieLink> own = named_model_link(*pair.models, device);
   if (!device.link || !own || common_link(*device.link, *own) == *device.link) return;
   notes.push_back({"link-above-device", Effect::informs, device_place(pair, id),
-                   fmt::format("The file says {}, and the model {} can do {} at most; the verdict takes the file's word.",
+                   fmt::format("The file says {}, and the model {} can do {} at most; the verdict "
+                               "takes the file's word.",
                                to_string(*device.link), device.model, to_string(*own)),
                    "Check \"link\" and \"model\" in the file."});
 }
@@ -68,11 +77,15 @@ void above_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
 void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const std::string& version = pair.host().software.nccl_version;
   const std::optional<PcieLink>& link = pair.device(id).link;
-  if (version.empty() || !version_before(version, "2.11.4") || !link || link->generation < 6) return;
+  if (version.empty() || !version_before(version, "2.11.4") || !link || link->generation < 6)
+    return;
   const std::string library = collective_library(*pair.models, pair.gpu());
   notes.push_back({"gen6-unknown-to-nccl", Effect::informs, device_place(pair, id),
-                   fmt::format("{} {} does not know 64 GT/s, which came with 2.11.4, and takes the link for one of 8 GT/s.", library, version),
-                   fmt::format("Use {0} 2.11.4 or newer, or give {0} a topology file (NCCL_TOPO_FILE) that says 32.0 GT/s and twice the "
+                   fmt::format("{} {} does not know 64 GT/s, which came with 2.11.4, and takes the "
+                               "link for one of 8 GT/s.",
+                               library, version),
+                   fmt::format("Use {0} 2.11.4 or newer, or give {0} a topology file "
+                               "(NCCL_TOPO_FILE) that says 32.0 GT/s and twice the "
                                "width.",
                                library)});
 }
@@ -82,7 +95,8 @@ std::string slot_remedy(const PairContext& pair, Bandwidth room) {
   const Device& nic = pair.initiator_device();
   const std::optional<PcieLink> own = named_model_link(*pair.models, nic);
   const std::optional<PcieLink> best = fastest_slot(*pair.models, pair.host());
-  const bool better = !own || !best || payload_rate(*pair.models, common_link(*own, *best), pair.max_payload) > room;
+  const bool better = !own || !best ||
+                      payload_rate(*pair.models, common_link(*own, *best), pair.max_payload) > room;
   if (better) return "Move the NIC to a wider or faster slot, or count on the slot's rate.";
   return fmt::format("Count on the slot's rate{}; no slot of this machine makes the NIC faster.",
                      nic.ports.value_or(1) > 1 ? " for all ports together" : "");
@@ -93,7 +107,9 @@ void slot(const PairContext& pair, RuleNotes& notes) {
   const LinkFact fact = link_of(*pair.graph, *pair.models, pair.initiator);
   if (!fact.link || !fact.believed) return;
   // Of a slot that nobody stated, with a port of a kind that nobody named, nothing is known.
-  if (!nic.link && !nic.link_capability && !(named_model_link(*pair.models, nic) && fastest_slot(*pair.models, pair.host()))) return;
+  if (!nic.link && !nic.link_capability &&
+      !(named_model_link(*pair.models, nic) && fastest_slot(*pair.models, pair.host())))
+    return;
   // A link that could do more is link-degraded's business.
   const PcieLink slot_link = nic.link_capability.value_or(*fact.link);
   const Bandwidth room = payload_rate(*pair.models, slot_link, pair.max_payload);
@@ -101,39 +117,48 @@ void slot(const PairContext& pair, RuleNotes& notes) {
   if (network <= room) return;
   const int ports = nic.ports.value_or(1);
   const bool one_fits = ports > 1 && network * (1.0 / ports) <= room;
-  notes.push_back({"nic-wider-than-slot", room < pair.could_carry * 0.5 ? Effect::slows : Effect::costs,
-                   device_place(pair, pair.initiator),
-                   fmt::format("The network ports{} carry {} ({:g} Gb/s), the slot's {} link only {} of payload{}.",
-                               one_fits ? " together" : "", gbps(network), network.bytes_per_second * 8e-9, to_string(slot_link),
-                               gbps(room), one_fits ? ", which is enough for one port alone" : ""),
-                   slot_remedy(pair, room)});
+  notes.push_back(
+      {"nic-wider-than-slot", room < pair.could_carry * 0.5 ? Effect::slows : Effect::costs,
+       device_place(pair, pair.initiator),
+       fmt::format(
+           "The network ports{} carry {} ({:g} Gb/s), the slot's {} link only {} of payload{}.",
+           one_fits ? " together" : "", gbps(network), network.bytes_per_second * 8e-9,
+           to_string(slot_link), gbps(room),
+           one_fits ? ", which is enough for one port alone" : ""),
+       slot_remedy(pair, room)});
 }
 
 void read_requests(const PairContext& pair, RuleNotes& notes) {
   const Device& nic = pair.initiator_device();
   const NicModel& model = nic_model(*pair.models, nic);
   if (!nic.max_read_request || *nic.max_read_request >= model.max_read_request.value) return;
-  notes.push_back({"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
-                   fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on their way at a "
-                               "time, so reads of GPU memory slow down.",
-                               to_string(*nic.max_read_request), to_string(model.max_read_request.value)),
-                   "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is 4096 B)."});
+  notes.push_back(
+      {"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
+       fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on "
+                   "their way at a "
+                   "time, so reads of GPU memory slow down.",
+                   to_string(*nic.max_read_request), to_string(model.max_read_request.value)),
+       "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is "
+       "4096 B)."});
 }
 
-/// The sender's maximum payload must fit every port that its TLPs pass: a switch or device set to less drops them as malformed. Through a
-/// root complex TLPs are made anew.
+/// The sender's maximum payload must fit every port that its TLPs pass: a switch or device set to
+/// less drops them as malformed. Through a root complex TLPs are made anew.
 void payload_mismatch(const PairContext& pair, RuleNotes& notes) {
   if (pair.route != PairRoute::pci_switch) return;
-  for (const auto& [sender, receiver] : {std::pair(pair.initiator, pair.target), std::pair(pair.target, pair.initiator)}) {
+  for (const auto& [sender, receiver] :
+       {std::pair(pair.initiator, pair.target), std::pair(pair.target, pair.initiator)}) {
     const auto& sends = pair.device(sender).max_payload;
     if (!sends) continue;
     for (const DeviceId id : links_on_way(pair)) {
       const auto& takes = pair.device(id).max_payload;
       if (id == sender || !takes || *takes >= *sends) continue;
       notes.push_back({"payload-mismatch", Effect::blocks, device_place(pair, id),
-                       fmt::format("{} sends TLPs of up to {} and this device is set to {}: it drops larger ones as malformed.",
+                       fmt::format("{} sends TLPs of up to {} and this device is set to {}: it "
+                                   "drops larger ones as malformed.",
                                    pair.device(sender).name, to_string(*sends), to_string(*takes)),
-                       "Set one maximum payload below the switch: boot with pci=pcie_bus_safe or pci=pcie_bus_peer2peer."});
+                       "Set one maximum payload below the switch: boot with pci=pcie_bus_safe or "
+                       "pci=pcie_bus_peer2peer."});
       break;
     }
   }
@@ -155,7 +180,8 @@ void link_rules(const PairContext& pair, RuleNotes& notes) {
   read_requests(pair, notes);
 }
 
-std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<const PairContext*>& pairs) {
+std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(
+    const std::vector<const PairContext*>& pairs) {
   std::map<DeviceId, std::vector<std::size_t>> users;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (pairs[i]->over_nvlink() || pairs[i]->tree_hidden) continue;
@@ -176,12 +202,16 @@ std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<co
     for (const auto& [nic, rate] : by_nic) wanted.bytes_per_second += rate.bytes_per_second;
     if (wanted <= room) continue;
     for (const std::size_t i : sharing)
-      notes.push_back({i,
-                       {"uplink-shared", pairs[i]->ways.redirected().value_or(false) ? Effect::costs : Effect::informs,
-                        device_place(first, uplink),
-                        fmt::format("{} GPU-NIC pairs in use share this switch's {} uplink of {}; together they could carry {}.",
-                                    sharing.size(), to_string(*fact.link), gbps(room), gbps(wanted)),
-                        "Give each GPU a NIC below its own switch, and keep ACS from sending their traffic over the uplink."}});
+      notes.push_back(
+          {i,
+           {"uplink-shared",
+            pairs[i]->ways.redirected().value_or(false) ? Effect::costs : Effect::informs,
+            device_place(first, uplink),
+            fmt::format("{} GPU-NIC pairs in use share this switch's {} uplink of {}; together "
+                        "they could carry {}.",
+                        sharing.size(), to_string(*fact.link), gbps(room), gbps(wanted)),
+            "Give each GPU a NIC below its own switch, and keep ACS from sending their traffic "
+            "over the uplink."}});
   }
   return notes;
 }

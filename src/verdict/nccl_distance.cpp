@@ -37,7 +37,8 @@ nccl::PathType type_by_tree(const Graph& graph, DeviceId a, DeviceId b) {
 }
 
 bool runs_nccl(const Host& host, const ModelLibrary& models, const std::string& version) {
-  return nccl::is_modelled(version) && std::none_of(host.devices.begin(), host.devices.end(), [&](const Device& device) {
+  return nccl::is_modelled(version) &&
+         std::none_of(host.devices.begin(), host.devices.end(), [&](const Device& device) {
            return device.kind == DeviceKind::gpu && is_amd_gpu(models, device);
          });
 }
@@ -80,7 +81,8 @@ void NcclDistances::look(const ModelLibrary& models) {
 
 nccl::PathType NcclDistances::type(DeviceId a, DeviceId b) const {
   const bool nvlink = nvlink_count(graph_, a, b) > 0;
-  if (!nvlink && (graph_.stated_distance(a, b) || pcie_distance(graph_, a, b) == Distance::unknown)) return type_by_tree(graph_, a, b);
+  if (!nvlink && (graph_.stated_distance(a, b) || pcie_distance(graph_, a, b) == Distance::unknown))
+    return type_by_tree(graph_, a, b);
   for (const DevicePair& pair : {DevicePair(a.device, b.device), DevicePair(b.device, a.device)})
     if (const auto found = types_.find(pair); found != types_.end()) return found->second;
   return type_by_tree(graph_, a, b);
@@ -96,7 +98,8 @@ std::string NcclDistances::level_text() const {
   const std::string& set = settings_.net_gdr_level;
   if (set.empty()) return fmt::format("its default level {}", nccl::to_string(level_));
   if (nccl::parse_level(set)) return fmt::format("NCCL_NET_GDR_LEVEL={}", set);
-  return fmt::format("NCCL_NET_GDR_LEVEL={}, which it does not understand and takes for {},", set, nccl::to_string(level_));
+  return fmt::format("NCCL_NET_GDR_LEVEL={}, which it does not understand and takes for {},", set,
+                     nccl::to_string(level_));
 }
 
 }  // namespace gdr

@@ -26,11 +26,12 @@ std::string_view text_of(const NcclElement& element, std::string_view name) {
 
 int number_of(const NcclElement& element, std::string_view name, int otherwise) {
   const auto value = integer_attribute(element, name);
-  return value && *value >= -2'000'000'000 && *value <= 2'000'000'000 ? static_cast<int>(*value) : otherwise;
+  return value && *value >= -2'000'000'000 && *value <= 2'000'000'000 ? static_cast<int>(*value)
+                                                                      : otherwise;
 }
 
-/// GB/s of a PCIe link by NCCL's table, which compares beginnings: a speed that it does not know is taken for 8 GT/s, no width
-/// for 16.
+/// GB/s of a PCIe link by NCCL's table, which compares beginnings: a speed that it does not know is
+/// taken for 8 GT/s, no width for 16.
 float pcie_bandwidth(const NcclElement& pci) {
   struct Speed {
     std::string_view text;
@@ -47,9 +48,11 @@ float pcie_bandwidth(const NcclElement& pci) {
                                                  {"32.0 GT/s PCIe", 240},
                                                  {"64.0 GT/s PCIe", 480}}};
   const std::string_view text = text_of(pci, "link_speed");
-  const auto found = std::find_if(speeds.begin(), speeds.end(), [&](const Speed& speed) { return text.starts_with(speed.text); });
+  const auto found = std::find_if(speeds.begin(), speeds.end(),
+                                  [&](const Speed& speed) { return text.starts_with(speed.text); });
   const int width = number_of(pci, "link_width", 0);
-  return static_cast<float>((width == 0 ? 16 : width) * (found != speeds.end() ? found->per_lane : 60) / 80.0);
+  return static_cast<float>((width == 0 ? 16 : width) *
+                            (found != speeds.end() ? found->per_lane : 60) / 80.0);
 }
 
 enum class ClassType { pci, nvswitch, cpu, gpu, nic };
@@ -64,7 +67,8 @@ ClassType type_of_class(std::string_view pci_class) {
 
 std::string bus_key(std::string_view bus_id) {
   std::string key(bus_id);
-  std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(key.begin(), key.end(), key.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return key;
 }
 
@@ -100,7 +104,8 @@ class GraphBuilder {
  public:
   GraphBuilder(const Host& host, HostElements elements, const Rules& rules)
       : host_(host), elements_(std::move(elements)), rules_(rules) {
-    for (std::size_t i = 0; i < host.devices.size(); ++i) children_[host.devices[i].under].push_back(i);
+    for (std::size_t i = 0; i < host.devices.size(); ++i)
+      children_[host.devices[i].under].push_back(i);
   }
 
   Graph build() {
@@ -118,7 +123,8 @@ class GraphBuilder {
  private:
   std::size_t add_node(NodeKind kind, std::size_t device, std::size_t parent) {
     if (graph_.nodes.size() >= most_nodes)
-      throw InputError(fmt::format("{}: more than {} nodes, which no NCCL takes", host_.name, most_nodes));
+      throw InputError(
+          fmt::format("{}: more than {} nodes, which no NCCL takes", host_.name, most_nodes));
     Node& node = graph_.nodes.emplace_back();
     node.kind = kind;
     node.device = device;
@@ -129,10 +135,12 @@ class GraphBuilder {
   /// Links between the same two add up; faster ones come first.
   void connect(std::size_t from, std::size_t to, LinkType type, float bandwidth) {
     auto& links = graph_.nodes[from].links;
-    auto link = std::find_if(links.begin(), links.end(), [&](const Link& l) { return l.to == to && l.type == type; });
+    auto link = std::find_if(links.begin(), links.end(),
+                             [&](const Link& l) { return l.to == to && l.type == type; });
     if (link == links.end()) link = links.insert(links.end(), {type, 0, to});
     link->gigabytes_per_second += bandwidth;
-    while (link != links.begin() && std::prev(link)->gigabytes_per_second < link->gigabytes_per_second) {
+    while (link != links.begin() &&
+           std::prev(link)->gigabytes_per_second < link->gigabytes_per_second) {
       std::iter_swap(std::prev(link), link);
       --link;
     }
@@ -153,9 +161,11 @@ class GraphBuilder {
     if (arch.starts_with("x86_64")) cpu.arch = CpuArch::x86;
     if (arch.starts_with("arm64")) cpu.arch = CpuArch::arm;
     if (arch.starts_with("ppc64")) cpu.arch = CpuArch::power;
-    if (cpu.arch == CpuArch::x86 && vendor.starts_with("GenuineIntel")) cpu.vendor = CpuVendor::intel;
+    if (cpu.arch == CpuArch::x86 && vendor.starts_with("GenuineIntel"))
+      cpu.vendor = CpuVendor::intel;
     if (cpu.arch == CpuArch::x86 && vendor.starts_with("AuthenticAMD")) cpu.vendor = CpuVendor::amd;
-    if (cpu.arch == CpuArch::x86 && (vendor.starts_with("CentaurHauls") || vendor.starts_with("  Shanghai  ")))
+    if (cpu.arch == CpuArch::x86 &&
+        (vendor.starts_with("CentaurHauls") || vendor.starts_with("  Shanghai  ")))
       cpu.vendor = CpuVendor::zhaoxin;
     cpu.between_cpus = between_cpus(cpu, element, rules_);
     add_below(host_.numa_nodes[numa].name, index);
@@ -176,8 +186,9 @@ class GraphBuilder {
   void add_pci(std::size_t device, std::size_t parent) {
     const auto& elements = elements_.devices[device];
     const NcclElement& pci = elements.front();
-    const bool is_switch = attribute(pci, "class") != nullptr ? type_of_class(text_of(pci, "class")) == ClassType::pci
-                                                              : host_.devices[device].kind == DeviceKind::pci_switch;
+    const bool is_switch = attribute(pci, "class") != nullptr
+                               ? type_of_class(text_of(pci, "class")) == ClassType::pci
+                               : host_.devices[device].kind == DeviceKind::pci_switch;
     const NcclElement* gpu = find(elements, "gpu");
     if (gpu != nullptr) add_gpu(device, parent, *gpu);
     if (find(elements, "nic") != nullptr) {
@@ -185,9 +196,10 @@ class GraphBuilder {
     } else if (gpu == nullptr && is_switch) {
       const std::size_t index = add_node(NodeKind::pci, device, parent);
       by_bus_.emplace(bus_key(text_of(pci, "busid")), index);
-      for (const std::string_view name : {"vendor", "device", "subsystem_vendor", "subsystem_device"})
-        graph_.nodes[index].pci_ids =
-            (graph_.nodes[index].pci_ids << 16U) | static_cast<std::uint64_t>(number_of(pci, name, 0) & 0xffff);
+      for (const std::string_view name :
+           {"vendor", "device", "subsystem_vendor", "subsystem_device"})
+        graph_.nodes[index].pci_ids = (graph_.nodes[index].pci_ids << 16U) |
+                                      static_cast<std::uint64_t>(number_of(pci, name, 0) & 0xffff);
       add_below(host_.devices[device].name, index);
       connect_both(index, parent, LinkType::pci, pcie_bandwidth(pci));
     }
@@ -207,11 +219,13 @@ class GraphBuilder {
     connect_both(index, parent, LinkType::pci, pcie_bandwidth(pci));
   }
 
-  /// NICs without an address are one for the whole host, below the cpu that named one first; this is what NCCL does.
+  /// NICs without an address are one for the whole host, below the cpu that named one first; this
+  /// is what NCCL does.
   void add_nic(std::size_t device, std::size_t parent, std::string key, float bandwidth) {
     if (rules_.merge_functions) key = key.substr(0, key.rfind('.'));
     const auto known = nic_of_.find(key);
-    const std::size_t nic = known != nic_of_.end() ? known->second : add_node(NodeKind::nic, device, parent);
+    const std::size_t nic =
+        known != nic_of_.end() ? known->second : add_node(NodeKind::nic, device, parent);
     for (const NcclElement& element : elements_.devices[device]) {
       if (element.tag != "net" || !integer_attribute(element, "dev")) continue;
       const std::size_t index = add_node(NodeKind::net, device, nic);
@@ -243,7 +257,8 @@ class GraphBuilder {
       const auto count = static_cast<float>(number_of(element, "count", 0));
       if (element.tag == "c2c" && rules_.c2c) {
         const auto bandwidth = static_cast<float>(number_of(element, "bw", 0)) * count / 1000.0F;
-        connect_both(gpu, cpu_above(gpu), rules_.c2c_is_own_type ? LinkType::c2c : LinkType::nvl, bandwidth);
+        connect_both(gpu, cpu_above(gpu), rules_.c2c_is_own_type ? LinkType::c2c : LinkType::nvl,
+                     bandwidth);
       }
       if (element.tag != "nvlink") continue;
       const float bandwidth = count * nvlink_bandwidth(graph_.nodes[gpu].sm, rules_);
@@ -254,7 +269,8 @@ class GraphBuilder {
           connect(gpu, peer->second, LinkType::nvl, bandwidth);
       } else {
         if (target != ClassType::cpu && !nvswitch_) nvswitch_ = add_node(NodeKind::nvswitch, 0, 0);
-        connect_both(gpu, target == ClassType::cpu ? cpu_above(gpu) : *nvswitch_, LinkType::nvl, bandwidth);
+        connect_both(gpu, target == ClassType::cpu ? cpu_above(gpu) : *nvswitch_, LinkType::nvl,
+                     bandwidth);
       }
     }
   }
@@ -264,7 +280,9 @@ class GraphBuilder {
       if (element.tag != "pcilink") continue;
       const auto from = by_bus_.find(bus_key(text_of(elements_.devices[device].front(), "busid")));
       const auto to = by_bus_.find(bus_key(text_of(element, "target")));
-      if (from == by_bus_.end() || to == by_bus_.end() || graph_.nodes[to->second].kind != NodeKind::pci) continue;
+      if (from == by_bus_.end() || to == by_bus_.end() ||
+          graph_.nodes[to->second].kind != NodeKind::pci)
+        continue;
       connect(from->second, to->second, LinkType::loc, local);
     }
   }
@@ -273,7 +291,8 @@ class GraphBuilder {
   [[nodiscard]] int broadcom_generation(std::uint64_t ids, bool lower) const {
     const std::uint64_t masked = ids & ~std::uint64_t{0xfff};
     if (masked == 0x1000c0101000a000) return 4;
-    if (rules_.broadcom_gen5 && masked == (lower ? 0x1000c03010001000 : 0x1000c03010000000)) return 5;
+    if (rules_.broadcom_gen5 && masked == (lower ? 0x1000c03010001000 : 0x1000c03010000000))
+      return 5;
     return 0;
   }
 
@@ -281,12 +300,16 @@ class GraphBuilder {
     for (std::size_t upper = 0; upper < graph_.nodes.size(); ++upper) {
       const std::uint64_t ids = graph_.nodes[upper].pci_ids;
       const int generation =
-          graph_.nodes[upper].kind == NodeKind::pci && !graph_.nodes[upper].removed ? broadcom_generation(ids, false) : 0;
+          graph_.nodes[upper].kind == NodeKind::pci && !graph_.nodes[upper].removed
+              ? broadcom_generation(ids, false)
+              : 0;
       if (generation == 0) continue;
       std::vector<std::size_t> halves;
       std::erase_if(graph_.nodes[upper].links, [&](const Link& link) {
         const Node& lower = graph_.nodes[link.to];
-        const bool same = rules_.broadcom_same_id ? lower.pci_ids == ids : broadcom_generation(lower.pci_ids, true) == generation;
+        const bool same = rules_.broadcom_same_id
+                              ? lower.pci_ids == ids
+                              : broadcom_generation(lower.pci_ids, true) == generation;
         if (lower.kind != NodeKind::pci || !same) return false;
         halves.push_back(link.to);
         return true;
@@ -305,7 +328,8 @@ class GraphBuilder {
       graph_.nodes[upper].links.push_back(link);
       Node& other = graph_.nodes[link.to];
       if (other.parent == half) other.parent = upper;
-      const auto back = std::find_if(other.links.begin(), other.links.end(), [&](const Link& l) { return l.to == half; });
+      const auto back = std::find_if(other.links.begin(), other.links.end(),
+                                     [&](const Link& l) { return l.to == half; });
       if (back != other.links.end()) back->to = upper;
     }
     lower.links.clear();
@@ -314,9 +338,11 @@ class GraphBuilder {
   /// NCCL looks at NVLink first, then down the tree, then up.
   void put_uplinks_last() {
     for (Node& node : graph_.nodes) {
-      if (node.removed || node.kind == NodeKind::cpu || node.kind == NodeKind::net || node.kind == NodeKind::nvswitch) continue;
-      const auto up =
-          std::find_if(node.links.begin(), node.links.end(), [&](const Link& link) { return link.to == node.parent; });
+      if (node.removed || node.kind == NodeKind::cpu || node.kind == NodeKind::net ||
+          node.kind == NodeKind::nvswitch)
+        continue;
+      const auto up = std::find_if(node.links.begin(), node.links.end(),
+                                   [&](const Link& link) { return link.to == node.parent; });
       if (up != node.links.end()) std::rotate(up, up + 1, node.links.end());
     }
   }
@@ -334,8 +360,10 @@ class GraphBuilder {
 
 }  // namespace
 
-Graph build_graph(const Topology& topology, std::size_t host, const ModelLibrary* models, const Rules& rules) {
-  return GraphBuilder(topology.hosts.at(host), host_elements(topology, host, models, true), rules).build();
+Graph build_graph(const Topology& topology, std::size_t host, const ModelLibrary* models,
+                  const Rules& rules) {
+  return GraphBuilder(topology.hosts.at(host), host_elements(topology, host, models, true), rules)
+      .build();
 }
 
 }  // namespace gdr::nccl

@@ -25,7 +25,8 @@ struct Link {
 enum class CpuVendor { unknown, intel, amd, zhaoxin };
 enum class CpuArch { unknown, x86, arm, power };
 
-/// A node as NCCL has it: a NUMA node ("cpu"), a PCIe switch, a GPU, a NIC with its nets, all NVSwitches together.
+/// A node as NCCL has it: a NUMA node ("cpu"), a PCIe switch, a GPU, a NIC with its nets, all
+/// NVSwitches together.
 struct Node {
   NodeKind kind = NodeKind::pci;
   std::size_t device = 0;     ///< index in the host's devices; of a cpu in its NUMA nodes
@@ -49,8 +50,10 @@ struct Graph {
   std::vector<std::size_t> cpus, gpus, nets;  ///< indices in nodes, in NCCL's order
 };
 
-/// The graph that NCCL makes of a host. Where a file leaves GPUs and NICs to detection, those of the topology are taken. xGMI
-/// links are left out, since NCCL does not know them. Throws InputError when the host has more nodes than NCCL takes.
-Graph build_graph(const Topology& topology, std::size_t host, const ModelLibrary* models, const Rules& rules);
+/// The graph that NCCL makes of a host. Where a file leaves GPUs and NICs to detection, those of
+/// the topology are taken. xGMI links are left out, since NCCL does not know them. Throws
+/// InputError when the host has more nodes than NCCL takes.
+Graph build_graph(const Topology& topology, std::size_t host, const ModelLibrary* models,
+                  const Rules& rules);
 
 }  // namespace gdr::nccl

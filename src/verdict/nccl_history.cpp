@@ -11,7 +11,8 @@
 namespace gdr::nccl {
 namespace {
 
-/// The names of the numbers from 0 on, since a version. Read from the sources of the releases (graph/topo.h; before 2.6 topo.h).
+/// The names of the numbers from 0 on, since a version. Read from the sources of the releases
+/// (graph/topo.h; before 2.6 topo.h).
 struct Numbers {
   int since;
   std::vector<std::string_view> words;
@@ -27,7 +28,8 @@ const std::vector<Numbers>& history() {
       {21800, {"LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS"}},
       {22600, {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS"}},
       {22700, {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS", "NET", "DIS"}},
-      {22705, {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"}}};
+      {22705,
+       {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"}}};
   return table;
 }
 
@@ -68,7 +70,10 @@ std::optional<int> known_version(const std::string& version) {
 
 int version_number(const std::string& version) {
   const auto number = known_version(version);
-  if (!number) throw InputError(fmt::format("NCCL version \"{}\": known are {}, as in 2.18.6; what another one decides is not known", version.substr(0, 40), known_versions));
+  if (!number)
+    throw InputError(fmt::format(
+        "NCCL version \"{}\": known are {}, as in 2.18.6; what another one decides is not known",
+        version.substr(0, 40), known_versions));
   return *number;
 }
 
@@ -84,7 +89,8 @@ std::optional<int> path_number(int version, PathType type) {
   if (version < 20400 && word == "SYS") word = "SOC";
   // 2.12 to 2.17 had no word for "not connected" and used the number after the last.
   const auto found = std::find(words.begin(), words.end(), word);
-  return found != words.end() ? std::optional(static_cast<int>(found - words.begin())) : std::nullopt;
+  return found != words.end() ? std::optional(static_cast<int>(found - words.begin()))
+                              : std::nullopt;
 }
 
 bool strict_comparison(int version) { return version < 20600; }
@@ -96,21 +102,33 @@ std::string gdr_log_line(int version, const LogLine& line) {
   if (!distance || !level || version >= 23003) return {};
   const std::string read = line.enabled ? fmt::format(", read {}", line.read ? 1 : 0) : "";
   if (version < 20400)
-    return line.enabled ? "" : fmt::format("NET/IB : GPU Direct RDMA Disabled for GPU {} / HCA {} (distance {} >= {})", line.gpu_dev, line.net_name, *distance, *level);
+    return line.enabled
+               ? ""
+               : fmt::format(
+                     "NET/IB : GPU Direct RDMA Disabled for GPU {} / HCA {} (distance {} >= {})",
+                     line.gpu_dev, line.net_name, *distance, *level);
   if (version < 20500)
-    return fmt::format("NET/IB : GPU Direct RDMA {} for GPU {}[{}] / HCA {} (distance {} {} {}){}", state, line.gpu_dev, line.gpu_dev, line.net, *distance, line.enabled ? "<" : ">=", *level, read);
+    return fmt::format("NET/IB : GPU Direct RDMA {} for GPU {}[{}] / HCA {} (distance {} {} {}){}",
+                       state, line.gpu_dev, line.gpu_dev, line.net, *distance,
+                       line.enabled ? "<" : ">=", *level, read);
   if (version < 20600)
-    return fmt::format("NET/IB : GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} {}){}", state, bus_number(line.gpu_bus_id), line.net, *distance, line.enabled ? "<" : ">=", *level, read);
+    return fmt::format("NET/IB : GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} {}){}",
+                       state, bus_number(line.gpu_bus_id), line.net, *distance,
+                       line.enabled ? "<" : ">=", *level, read);
   const std::string_view sign = line.enabled ? "<=" : ">";
   if (version < 22100)
-    return fmt::format("GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} {}){}", state, bus_number(line.gpu_bus_id), line.net, *distance, sign, *level, read);
+    return fmt::format("GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} {}){}", state,
+                       bus_number(line.gpu_bus_id), line.net, *distance, sign, *level, read);
   const std::string mode = line.enabled && version >= 22600 ? " mode Default" : "";
   if (version < 22900) {
-    const std::string gpu = version < 22400 ? bus_number(line.gpu_bus_id) : std::to_string(line.rank);
-    return fmt::format("GPU Direct RDMA {} for GPU {} / HCA {:x} (distance {} {} {}){}{}", state, gpu, line.net, *distance, sign, *level, read, mode);
+    const std::string gpu =
+        version < 22400 ? bus_number(line.gpu_bus_id) : std::to_string(line.rank);
+    return fmt::format("GPU Direct RDMA {} for GPU {} / HCA {:x} (distance {} {} {}){}{}", state,
+                       gpu, line.net, *distance, sign, *level, read, mode);
   }
-  return fmt::format("GPU Direct RDMA {} for GPU/0-{} (rank {}) - NET/0-{} (distance {} {} {}{}{})", state, bus_number(line.gpu_bus_id), line.rank, line.net, *distance, sign, *level, read,
-                     line.enabled ? ", mode Default" : "");
+  return fmt::format("GPU Direct RDMA {} for GPU/0-{} (rank {}) - NET/0-{} (distance {} {} {}{}{})",
+                     state, bus_number(line.gpu_bus_id), line.rank, line.net, *distance, sign,
+                     *level, read, line.enabled ? ", mode Default" : "");
 }
 
 }  // namespace gdr::nccl

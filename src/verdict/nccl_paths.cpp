@@ -28,7 +28,8 @@ class Analysis {
     use_gdr_c2c_ = uses_gdr_over_c2c(rules, settings);
     gdr_level_ = gdr_level(rules, settings);
     relays_.assign(gpus_.size(), std::vector<std::size_t>(nets_.size()));
-    for (std::size_t g = 0; g < gpus_.size(); ++g) std::fill(relays_[g].begin(), relays_[g].end(), g);
+    for (std::size_t g = 0; g < gpus_.size(); ++g)
+      std::fill(relays_[g].begin(), relays_[g].end(), g);
   }
 
   View run() {
@@ -41,7 +42,9 @@ class Analysis {
   }
 
  private:
-  [[nodiscard]] const Path& path(std::size_t from, std::size_t to) const { return paths_.get(from, to); }
+  [[nodiscard]] const Path& path(std::size_t from, std::size_t to) const {
+    return paths_.get(from, to);
+  }
 
   /// The CPU with the fewest hops from a GPU.
   [[nodiscard]] std::size_t cpu_of(std::size_t gpu) const {
@@ -58,14 +61,16 @@ class Analysis {
   }
 
   [[nodiscard]] PathType join(PathType a, PathType b) const {
-    if (rules_.p2c && std::max(a, b) == PathType::phb && std::min(a, b) == PathType::c2c) return PathType::p2c;
+    if (rules_.p2c && std::max(a, b) == PathType::phb && std::min(a, b) == PathType::c2c)
+      return PathType::p2c;
     return std::max(a, b);
   }
 
   void go_over(std::size_t from, std::size_t over, std::size_t to) {
     const Path first = path(from, over);
     const Path second = path(over, to);
-    paths_.get(from, to) = {join(first.type, second.type), std::min(first.gigabytes_per_second, second.gigabytes_per_second),
+    paths_.get(from, to) = {join(first.type, second.type),
+                            std::min(first.gigabytes_per_second, second.gigabytes_per_second),
                             first.hops + second.hops};
   }
 
@@ -73,7 +78,8 @@ class Analysis {
     if (const auto level = parse_level(settings_.p2p_level)) return *level;
     const Node& cpu = graph_.nodes[graph_.cpus.front()];
     if (rules_.p2p_over_cpu) {
-      const bool slow = cpu.arch == CpuArch::arm || cpu.vendor == CpuVendor::intel || cpu.vendor == CpuVendor::zhaoxin;
+      const bool slow = cpu.arch == CpuArch::arm || cpu.vendor == CpuVendor::intel ||
+                        cpu.vendor == CpuVendor::zhaoxin;
       return slow ? PathType::pxb : PathType::sys;
     }
     constexpr std::size_t few = 2;
@@ -91,9 +97,11 @@ class Analysis {
   void mark_p2c() {
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
       const std::size_t cpu = cpu_of(g);
-      const std::vector<std::size_t> near = rules_.p2c_nearest_only ? nearest(gpus_[g], nets_) : std::vector<std::size_t>();
+      const std::vector<std::size_t> near =
+          rules_.p2c_nearest_only ? nearest(gpus_[g], nets_) : std::vector<std::size_t>();
       for (std::size_t n = 0; n < nets_.size(); ++n) {
-        if (rules_.p2c_nearest_only && std::find(near.begin(), near.end(), n) == near.end()) continue;
+        if (rules_.p2c_nearest_only && std::find(near.begin(), near.end(), n) == near.end())
+          continue;
         if (join(path(gpus_[g], cpu).type, path(nets_[n], cpu).type) != PathType::p2c) continue;
         for (Path* way : {&paths_.get(gpus_[g], nets_[n]), &paths_.get(nets_[n], gpus_[g])})
           way->type = std::min(way->type, PathType::p2c);
@@ -102,7 +110,8 @@ class Analysis {
   }
 
   /// Positions in `targets` of those reached fastest, and of these nearest.
-  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t from, const std::vector<std::size_t>& targets) const {
+  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t from,
+                                                 const std::vector<std::size_t>& targets) const {
     std::vector<std::size_t> found;
     Path best{PathType::dis, 0, 0};
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -113,7 +122,9 @@ class Analysis {
         best = candidate;
         found.clear();
       }
-      if (candidate.gigabytes_per_second == best.gigabytes_per_second && candidate.type == best.type) found.push_back(i);
+      if (candidate.gigabytes_per_second == best.gigabytes_per_second &&
+          candidate.type == best.type)
+        found.push_back(i);
     }
     return found;
   }
@@ -122,12 +133,14 @@ class Analysis {
   [[nodiscard]] std::vector<std::size_t> local_nets(std::size_t gpu) const {
     const std::vector<std::size_t> near = nearest(gpus_[gpu], nets_);
     if (near.empty()) return {};
-    const std::size_t sharing = std::max<std::size_t>(1, nearest(nets_[near.front()], gpus_).size());
+    const std::size_t sharing =
+        std::max<std::size_t>(1, nearest(nets_[near.front()], gpus_).size());
     auto start = static_cast<std::size_t>(std::max(0, graph_.nodes[gpus_[gpu]].dev));
     if (rules_.device_modulo) start %= sharing;
     if (is_power_of_two(near.size())) start = mirror_bits(start, near.size());
     std::vector<std::size_t> nets;
-    for (std::size_t i = 0; i < (near.size() + sharing - 1) / sharing; ++i) nets.push_back(near[(start + i) % near.size()]);
+    for (std::size_t i = 0; i < (near.size() + sharing - 1) / sharing; ++i)
+      nets.push_back(near[(start + i) % near.size()]);
     return nets;
   }
 
@@ -142,7 +155,8 @@ class Analysis {
     std::size_t at_channel = static_cast<std::size_t>(rules_.max_channels);
     for (const std::size_t g : candidates) {
       const std::vector<std::size_t> nets = local_nets(g);
-      const auto channel = static_cast<std::size_t>(std::find(nets.begin(), nets.end(), net) - nets.begin());
+      const auto channel =
+          static_cast<std::size_t>(std::find(nets.begin(), nets.end(), net) - nets.begin());
       if (channel >= nets.size() || channel >= at_channel) continue;
       at_channel = channel;
       found = g;
@@ -175,9 +189,10 @@ class Analysis {
       distance = path(gpus_[owner], nets_[net]).type;
     }
     if (use_gdr_c2c_ && !rules_.level_includes_p2c) {
-      const bool over_c2c = rules_.p2c ? distance == PathType::p2c
-                                       : rules_.c2c_is_own_type && distance == PathType::phb &&
-                                             path(gpus_[owner], cpu_of(owner)).type == PathType::c2c;
+      const bool over_c2c = rules_.p2c
+                                ? distance == PathType::p2c
+                                : rules_.c2c_is_own_type && distance == PathType::phb &&
+                                      path(gpus_[owner], cpu_of(owner)).type == PathType::c2c;
       if (over_c2c) distance = PathType::c2c;
     }
     return distance <= gdr_level_;
@@ -224,9 +239,11 @@ class Analysis {
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
       auto& nets = view.gpu_nets.emplace_back();
       for (std::size_t n = 0; n < nets_.size(); ++n)
-        nets.push_back({path(gpus_[g], nets_[n]), own_->get(gpus_[g], nets_[n]), relays_[g][n], writes(g, n), reads(g, n)});
+        nets.push_back({path(gpus_[g], nets_[n]), own_->get(gpus_[g], nets_[n]), relays_[g][n],
+                        writes(g, n), reads(g, n)});
       auto& peers = view.gpu_gpus.emplace_back();
-      for (const std::size_t peer : gpus_) peers.push_back({path(gpus_[g], peer), path(gpus_[g], peer).type <= level});
+      for (const std::size_t peer : gpus_)
+        peers.push_back({path(gpus_[g], peer), path(gpus_[g], peer).type <= level});
       view.local_nets.push_back(local_nets(g));
     }
     return view;
@@ -246,7 +263,8 @@ class Analysis {
 
 }  // namespace
 
-View view(const Topology& topology, std::size_t host, const ModelLibrary* models, const Settings& settings) {
+View view(const Topology& topology, std::size_t host, const ModelLibrary* models,
+          const Settings& settings) {
   const Rules rules = rules_of(settings.version);
   if (topology.hosts.at(host).numa_nodes.empty()) return {};
   return Analysis(build_graph(topology, host, models, rules), rules, settings).run();

@@ -14,7 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 12> path_names{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
                                                       "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
 
-/// 2.18.6 as 21806; what follows the third number is ignored. nullopt: no version or older than what is modelled.
+/// 2.18.6 as 21806; what follows the third number is ignored. nullopt: no version or older than
+/// what is modelled.
 std::optional<int> version_number(const std::string& version) {
   std::array<int, 3> parts{0, 0, 0};
   const char* at = version.data();
@@ -43,7 +44,8 @@ bool is_modelled(const std::string& version) { return version_number(version).ha
 Rules rules_of(const std::string& version) {
   const std::optional<int> known = version_number(version);
   if (!known)
-    throw InputError(fmt::format("NCCL version \"{}\": allowed are 2.12 and newer, as in 2.18.6", version.substr(0, 40)));
+    throw InputError(fmt::format("NCCL version \"{}\": allowed are 2.12 and newer, as in 2.18.6",
+                                 version.substr(0, 40)));
   const int number = *known;
   Rules rules;
   rules.broadcom_gen5 = number >= 22000;
@@ -83,11 +85,14 @@ std::optional<PathType> parse_level(std::string_view text) {
   return numbered[std::min(number, numbered.size() - 1)];
 }
 
-bool uses_gdr_over_c2c(const Rules& rules, const Settings& settings) { return settings.net_gdr_c2c.value_or(rules.gdr_c2c); }
+bool uses_gdr_over_c2c(const Rules& rules, const Settings& settings) {
+  return settings.net_gdr_c2c.value_or(rules.gdr_c2c);
+}
 
 PathType gdr_level(const Rules& rules, const Settings& settings) {
   const bool near_over_c2c = rules.level_includes_p2c && uses_gdr_over_c2c(rules, settings);
-  return parse_level(settings.net_gdr_level).value_or(near_over_c2c ? PathType::p2c : PathType::pxb);
+  return parse_level(settings.net_gdr_level)
+      .value_or(near_over_c2c ? PathType::p2c : PathType::pxb);
 }
 
 }  // namespace gdr::nccl

@@ -22,25 +22,27 @@ struct Settings {
   bool pxn = true;                  ///< false: NCCL_PXN_DISABLE=1
 };
 
-/// What changed between versions, as far as paths, GPUDirect RDMA and the choice of NICs depend on it. Read from the sources of
-/// the releases (https://github.com/NVIDIA/nccl, src/graph).
+/// What changed between versions, as far as paths, GPUDirect RDMA and the choice of NICs depend on
+/// it. Read from the sources of the releases (https://github.com/NVIDIA/nccl, src/graph).
 struct Rules {
-  bool broadcom_gen5 = false;     ///< 2.20: the two levels of Gen5 switches become one, not only those of Gen4
+  bool broadcom_gen5 =
+      false;  ///< 2.20: the two levels of Gen5 switches become one, not only those of Gen4
   bool broadcom_same_id = false;  ///< up to 2.19: both levels must have the same subsystem id
   bool amd_limited = false;       ///< 2.19: traffic between AMD NUMA nodes is limited
   bool new_intel = false;         ///< 2.26: Sapphire and Emerald Rapids have numbers of their own
   float sm90_nvlink = 20.0F;      ///< GB/s a link
   float sm100_nvlink = 20.0F;
-  bool c2c = false;                 ///< 2.19: reads c2c elements
-  bool c2c_is_own_type = false;     ///< 2.26: before, C2C counted as NVLink
-  bool p2c = false;                 ///< 2.27: C2C to the CPU and PCIe to the NIC has a type of its own
-  bool p2c_nearest_only = false;    ///< 2.29
-  bool merge_functions = false;     ///< up to 2.23: the functions of a NIC are one
-  bool type_before_hops = false;    ///< 2.30.7: a better type wins over fewer hops
-  bool device_modulo = false;       ///< 2.30.7: NICs are dealt by dev modulo the GPUs that share them
-  bool relay_needs_gdr = false;     ///< 2.30
-  bool relay_over_c2c = false;      ///< 2.27.5
-  bool divert_always = false;       ///< up to 2.20: also PHB and SYS paths are rewritten when GPUDirect RDMA is off
+  bool c2c = false;              ///< 2.19: reads c2c elements
+  bool c2c_is_own_type = false;  ///< 2.26: before, C2C counted as NVLink
+  bool p2c = false;              ///< 2.27: C2C to the CPU and PCIe to the NIC has a type of its own
+  bool p2c_nearest_only = false;  ///< 2.29
+  bool merge_functions = false;   ///< up to 2.23: the functions of a NIC are one
+  bool type_before_hops = false;  ///< 2.30.7: a better type wins over fewer hops
+  bool device_modulo = false;     ///< 2.30.7: NICs are dealt by dev modulo the GPUs that share them
+  bool relay_needs_gdr = false;   ///< 2.30
+  bool relay_over_c2c = false;    ///< 2.27.5
+  bool divert_always =
+      false;  ///< up to 2.20: also PHB and SYS paths are rewritten when GPUDirect RDMA is off
   bool reads_from_sm80 = false;     ///< 2.19: sm 80 and newer may always read
   bool p2p_over_cpu = false;        ///< up to 2.22: by default, except on Intel, ARM and Zhaoxin
   bool any_gpu_is_local = false;    ///< up to 2.18: all GPUs are asked which NIC they use

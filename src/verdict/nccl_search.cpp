@@ -28,8 +28,10 @@ PathType path_type(LinkType type) {
 PathType extend(const Path& so_far, const Node& near, const Node& far, const Link& link) {
   PathType type = path_type(link.type);
   if (near.kind == NodeKind::pci && far.kind == NodeKind::pci) type = PathType::pxb;
-  if (link.type == LinkType::pci && (near.kind == NodeKind::cpu || far.kind == NodeKind::cpu)) type = PathType::phb;
-  if (near.kind == NodeKind::gpu && so_far.type == PathType::nvl && type == PathType::nvl) type = PathType::nvb;
+  if (link.type == LinkType::pci && (near.kind == NodeKind::cpu || far.kind == NodeKind::cpu))
+    type = PathType::phb;
+  if (near.kind == NodeKind::gpu && so_far.type == PathType::nvl && type == PathType::nvl)
+    type = PathType::nvb;
   return std::max(so_far.type, type);
 }
 
@@ -45,7 +47,8 @@ bool is_better(const Path& candidate, const Path& known, const Rules& rules) {
 
 /// Traffic passes through a GPU only from one NVLink to another, and only once.
 bool may_pass(const Node& near, const Node& far, const Link& link, const Path& so_far) {
-  return near.kind != NodeKind::gpu || (link.type == LinkType::nvl && far.kind == NodeKind::gpu && so_far.hops <= 1);
+  return near.kind != NodeKind::gpu ||
+         (link.type == LinkType::nvl && far.kind == NodeKind::gpu && so_far.hops <= 1);
 }
 
 }  // namespace
@@ -55,8 +58,8 @@ PathTable::PathTable(const Graph& graph, const Rules& rules) : paths_(graph.node
     for (const std::size_t to : *targets) search(graph, rules, to);
 }
 
-/// Wave by wave outwards from the target; within a wave and a node in the order of NCCL, since of equal paths the first one
-/// stays.
+/// Wave by wave outwards from the target; within a wave and a node in the order of NCCL, since of
+/// equal paths the first one stays.
 void PathTable::search(const Graph& graph, const Rules& rules, std::size_t to) {
   std::vector<Path>& paths = paths_[to];
   paths.assign(graph.nodes.size(), {});
@@ -70,10 +73,12 @@ void PathTable::search(const Graph& graph, const Rules& rules, std::size_t to) {
         const Node& far = graph.nodes[link.to];
         if (near != to && !may_pass(graph.nodes[near], far, link, paths[near])) continue;
         const Path candidate{extend(paths[near], graph.nodes[near], far, link),
-                             std::min(paths[near].gigabytes_per_second, link.gigabytes_per_second), paths[near].hops + 1};
+                             std::min(paths[near].gigabytes_per_second, link.gigabytes_per_second),
+                             paths[near].hops + 1};
         if (!is_better(candidate, paths[link.to], rules)) continue;
-        const bool way_back =
-            std::any_of(far.links.begin(), far.links.end(), [&](const Link& l) { return l.to == near && l.type == link.type; });
+        const bool way_back = std::any_of(far.links.begin(), far.links.end(), [&](const Link& l) {
+          return l.to == near && l.type == link.type;
+        });
         if (!way_back) continue;  // NCCL gives up on such a machine
         paths[link.to] = candidate;
         if (std::find(next.begin(), next.end(), link.to) == next.end()) next.push_back(link.to);

@@ -22,8 +22,8 @@ PairRoute route_of(const PairContext& pair) {
   return sockets ? PairRoute::socket_link : PairRoute::host_bridge;
 }
 
-/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at the CPU may meet elsewhere in
-/// truth.
+/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at
+/// the CPU may meet elsewhere in truth.
 bool hidden(const PairContext& pair) {
   if (pair.distance == Distance::unknown) return true;
   if (pair.graph->stated_distance(pair.from, pair.to)) return false;
@@ -40,7 +40,9 @@ bool hidden(const PairContext& pair) {
 Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
   const std::optional<PcieLink> now = link_of(*pair.graph, *pair.models, id).link;
   const std::optional<PcieLink> best = trainable_link(*pair.graph, *pair.models, id);
-  const auto rate = [&](PcieLink link) { return payload_rate(*pair.models, link, pair.max_payload); };
+  const auto rate = [&](PcieLink link) {
+    return payload_rate(*pair.models, link, pair.max_payload);
+  };
   const PcieLink link = now.value_or(best.value_or(PcieLink{4, 16}));
   return best ? std::max(rate(link), rate(*best)) : rate(link);
 }
@@ -52,7 +54,8 @@ bool PairContext::through_root_complex() const {
   return !ways.parts_at_switch || ways.redirected().value_or(false) || ways.translated;
 }
 
-PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind, DeviceId from, DeviceId to) {
+PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind,
+                              DeviceId from, DeviceId to) {
   PairContext pair;
   pair.graph = &graph;
   pair.models = &models;
@@ -68,9 +71,12 @@ PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, Pa
   pair.kernel = kernel_p2pdma(graph, models, pair.ways, pair.initiator, pair.target);
   pair.cpu = cpu_of(graph, models, from);
   pair.tree_hidden = !pair.over_nvlink() && hidden(pair);
-  pair.max_payload = std::min(max_payload_of(models, pair.initiator_device()), max_payload_of(models, pair.gpu()));
-  pair.could_carry = std::min(link_could_carry(pair, pair.initiator), link_could_carry(pair, pair.target));
-  if (kind == PairKind::gpu_nic) pair.could_carry = std::min(pair.could_carry, network_rate(models, pair.initiator_device()));
+  pair.max_payload =
+      std::min(max_payload_of(models, pair.initiator_device()), max_payload_of(models, pair.gpu()));
+  pair.could_carry =
+      std::min(link_could_carry(pair, pair.initiator), link_could_carry(pair, pair.target));
+  if (kind == PairKind::gpu_nic)
+    pair.could_carry = std::min(pair.could_carry, network_rate(models, pair.initiator_device()));
   return pair;
 }
 
@@ -80,15 +86,20 @@ std::optional<Bandwidth> ForwardLimit::least() const {
 }
 
 ForwardLimit forward_limit(const PairContext& pair) {
-  // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses nothing but that port.
-  if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex() || pair.ways.parts_at_switch) return {};
+  // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses
+  // nothing but that port.
+  if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex() ||
+      pair.ways.parts_at_switch)
+    return {};
   // Over NVLink or C2C the CPU's fabric delivers to the GPU, no root port does.
-  if (pair.graph->has_c2c(pair.graph->device(pair.target)) && pair.kind != PairKind::gpu_gpu) return {};
+  if (pair.graph->has_c2c(pair.graph->device(pair.target)) && pair.kind != PairKind::gpu_gpu)
+    return {};
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
     return parameter ? std::optional(parameter->value) : std::nullopt;
   };
   if (pair.route == PairRoute::socket_link)
-    return {value(pair.cpu->p2p_remote_read_bandwidth), value(pair.cpu->p2p_remote_write_bandwidth)};
+    return {value(pair.cpu->p2p_remote_read_bandwidth),
+            value(pair.cpu->p2p_remote_write_bandwidth)};
   return {value(pair.cpu->p2p_read_bandwidth), value(pair.cpu->p2p_write_bandwidth)};
 }
 
@@ -103,6 +114,8 @@ std::vector<DeviceId> links_on_way(const PairContext& pair) {
   return devices;
 }
 
-std::string gbps(Bandwidth bandwidth) { return fmt::format("{:.1f} GB/s", bandwidth.gigabytes_per_second()); }
+std::string gbps(Bandwidth bandwidth) {
+  return fmt::format("{:.1f} GB/s", bandwidth.gigabytes_per_second());
+}
 
 }  // namespace gdr

@@ -25,9 +25,11 @@ struct PairContext {
   PeerWays ways;
   KernelP2pdma kernel = KernelP2pdma::unknown;
   const CpuModel* cpu = nullptr;  ///< nullptr: the file does not say which CPU it is
-  bool tree_hidden = false;       ///< a virtual machine, virtual bridges or a cut source hide what the pair's way really is
-  Bytes max_payload;              ///< MPS that both can use
-  Bandwidth could_carry;          ///< what the slower device could carry in a slot that fits it, or the NIC's network ports
+  bool tree_hidden = false;  ///< a virtual machine, virtual bridges or a cut source hide what the
+                             ///< pair's way really is
+  Bytes max_payload;         ///< MPS that both can use
+  Bandwidth could_carry;     ///< what the slower device could carry in a slot that fits it, or the
+                             ///< NIC's network ports
 
   [[nodiscard]] const Host& host() const { return graph->topology().hosts.at(from.host); }
   [[nodiscard]] const Device& device(DeviceId id) const { return get(graph->topology(), id); }
@@ -38,10 +40,11 @@ struct PairContext {
   [[nodiscard]] bool through_root_complex() const;
 };
 
-PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind, DeviceId from, DeviceId to);
+PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind,
+                              DeviceId from, DeviceId to);
 
-/// What the CPU forwards from one root port to another on the pair's way; nullopt where it does not limit (as on the way back down
-/// the same root port, after a redirect) or the CPU is not known.
+/// What the CPU forwards from one root port to another on the pair's way; nullopt where it does not
+/// limit (as on the way back down the same root port, after a redirect) or the CPU is not known.
 struct ForwardLimit {
   std::optional<Bandwidth> read;
   std::optional<Bandwidth> write;
@@ -50,7 +53,8 @@ struct ForwardLimit {
 };
 ForwardLimit forward_limit(const PairContext& pair);
 
-/// Devices whose upward links the pair uses, each once: both ends, the switches between and, after a redirect, the uplink.
+/// Devices whose upward links the pair uses, each once: both ends, the switches between and, after
+/// a redirect, the uplink.
 std::vector<DeviceId> links_on_way(const PairContext& pair);
 
 /// "12.3 GB/s"

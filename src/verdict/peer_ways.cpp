@@ -38,7 +38,8 @@ std::optional<bool> PeerWays::redirected() const {
 std::vector<DeviceId> ports_below(const Graph& graph, DeviceId device, VertexId turn) {
   std::vector<DeviceId> ports;
   const Host& host = graph.topology().hosts.at(device.host);
-  for (std::optional<std::size_t> at = device.device; at; at = device_index(host, host.devices[*at].under)) {
+  for (std::optional<std::size_t> at = device.device; at;
+       at = device_index(host, host.devices[*at].under)) {
     const DeviceId id{device.host, *at};
     if (graph.device(id) == turn) break;
     ports.push_back(id);
@@ -56,7 +57,8 @@ std::optional<Acs> port_acs(const Graph& graph, const ModelLibrary& models, Devi
   return std::nullopt;
 }
 
-PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId initiator, DeviceId target) {
+PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
+                   DeviceId target) {
   PeerWays ways;
   const auto direct = graph.local_route(graph.device(initiator), graph.device(target));
   check(direct.has_value(), "a pair of two hosts has no way over PCIe");
@@ -64,16 +66,21 @@ PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId init
   ways.completion = reversed(*direct);
   ways.requests_redirected = false;
   ways.completions_redirected = false;
-  const auto turn = std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
-  const bool inside = std::all_of(direct->begin(), direct->end(), [](const Hop& hop) { return hop.kind == HopKind::pcie; });
-  if (!inside || turn == direct->end() || graph.vertex(turn->from).kind != VertexKind::pci_switch) return ways;
+  const auto turn =
+      std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
+  const bool inside = std::all_of(direct->begin(), direct->end(),
+                                  [](const Hop& hop) { return hop.kind == HopKind::pcie; });
+  if (!inside || turn == direct->end() || graph.vertex(turn->from).kind != VertexKind::pci_switch)
+    return ways;
   ways.parts_at_switch = true;
   ways.turn = turn->from;
 
-  const auto request_port = port_acs(graph, models, ports_below(graph, initiator, ways.turn).back());
+  const auto request_port =
+      port_acs(graph, models, ports_below(graph, initiator, ways.turn).back());
   ways.requests_redirected = any_of_bits(request_port, Acs::request_redirect | Acs::egress_control);
   ways.completions_redirected =
-      any_of_bits(port_acs(graph, models, ports_below(graph, target, ways.turn).back()), Acs::completion_redirect);
+      any_of_bits(port_acs(graph, models, ports_below(graph, target, ways.turn).back()),
+                  Acs::completion_redirect);
   const Topology& topology = graph.topology();
   if (ways.requests_redirected.value_or(false) && request_port->has(Acs::direct_translated)) {
     const std::optional<bool> ats = get(topology, initiator).ats;
@@ -82,8 +89,10 @@ PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId init
   }
   const bool translating = topology.hosts.at(initiator.host).software.iommu == IommuMode::translate;
   ways.translated = translating && !ways.direct_translated;
-  if (ways.requests_redirected.value_or(false) || ways.translated) ways.request = with_detour(graph, ways.request, ways.turn);
-  if (ways.completions_redirected.value_or(false)) ways.completion = with_detour(graph, ways.completion, ways.turn);
+  if (ways.requests_redirected.value_or(false) || ways.translated)
+    ways.request = with_detour(graph, ways.request, ways.turn);
+  if (ways.completions_redirected.value_or(false))
+    ways.completion = with_detour(graph, ways.completion, ways.turn);
   return ways;
 }
 

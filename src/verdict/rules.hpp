@@ -9,7 +9,8 @@
 
 namespace gdr {
 
-/// What a rule's finding does to its pair. From it and from whether the pair is the best of a GPU follows the severity.
+/// What a rule's finding does to its pair. From it and from whether the pair is the best of a GPU
+/// follows the severity.
 enum class Effect {
   blocks,   ///< the pair cannot work
   slows,    ///< less than half of what the devices could carry is left
@@ -18,8 +19,8 @@ enum class Effect {
   informs,  ///< worth knowing
 };
 
-/// What a finding is about: the pair itself, a device, the port above a device, the whole host, or all its pairs together (one
-/// thing, whose severity is that of the worst pair).
+/// What a finding is about: the pair itself, a device, the port above a device, the whole host, or
+/// all its pairs together (one thing, whose severity is that of the worst pair).
 struct Place {
   enum class Kind { pair, device, port, host, pairs };
   Kind kind = Kind::pair;
@@ -30,8 +31,8 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-/// One rule's finding about one pair. `reason` and `remedy` are sentences that name no pair, so that equal ones can be put
-/// together.
+/// One rule's finding about one pair. `reason` and `remedy` are sentences that name no pair, so
+/// that equal ones can be put together.
 struct RuleNote {
   std::string rule;
   Effect effect = Effect::informs;
@@ -42,22 +43,26 @@ struct RuleNote {
 using RuleNotes = std::vector<RuleNote>;
 
 // Each looks at one pair and adds what its family of rules has to say.
-void wiring_rules(const PairContext& pair, RuleNotes& notes);    ///< sockets, host bridges, virtual machines
-void acs_rules(const PairContext& pair, RuleNotes& notes);       ///< redirection at switch ports
-void iommu_rules(const PairContext& pair, RuleNotes& notes);     ///< address translation
-void device_rules(const PairContext& pair, RuleNotes& notes);    ///< GPU class, BAR, what drivers say
-void software_rules(const PairContext& pair, RuleNotes& notes);  ///< nvidia-peermem, dma-buf, kernel, CUDA
+void wiring_rules(const PairContext& pair,
+                  RuleNotes& notes);  ///< sockets, host bridges, virtual machines
+void acs_rules(const PairContext& pair, RuleNotes& notes);     ///< redirection at switch ports
+void iommu_rules(const PairContext& pair, RuleNotes& notes);   ///< address translation
+void device_rules(const PairContext& pair, RuleNotes& notes);  ///< GPU class, BAR, what drivers say
+void software_rules(const PairContext& pair,
+                    RuleNotes& notes);  ///< nvidia-peermem, dma-buf, kernel, CUDA
 void link_rules(const PairContext& pair, RuleNotes& notes);      ///< widths, speeds, read requests
 void ordering_rules(const PairContext& pair, RuleNotes& notes);  ///< relaxed ordering
 void network_rules(const PairContext& pair, RuleNotes& notes);   ///< RoCE
 
 // These look at pairs that are in use: the best one of each GPU.
-void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& notes);  ///< NCCL_NET_GDR_LEVEL
+void nccl_rules(const PairContext& pair, const NcclDistances& nccl,
+                RuleNotes& notes);  ///< NCCL_NET_GDR_LEVEL
 /// Uplinks of switches that several pairs in use share: (index in `pairs`, note).
-std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(const std::vector<const PairContext*>& pairs);
+std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(
+    const std::vector<const PairContext*>& pairs);
 
-/// Whether memory of an NVIDIA GPU can be registered through dma-buf: kernel 5.12, CUDA 11.7, open kernel modules. nullopt: not
-/// said.
+/// Whether memory of an NVIDIA GPU can be registered through dma-buf: kernel 5.12, CUDA 11.7, open
+/// kernel modules. nullopt: not said.
 std::optional<bool> dma_buf_possible(const PairContext& pair);
 
 Place device_place(const PairContext& pair, DeviceId device);

@@ -13,14 +13,15 @@
 
 namespace gdr {
 
-// The verdict on a topology as plain data: which device pairs of a host reach each other directly, which do not, why, and what to
-// do.
+// The verdict on a topology as plain data: which device pairs of a host reach each other directly,
+// which do not, why, and what to do.
 
 enum class PairKind { gpu_nic, gpu_gpu, nvme_gpu };
 /// "gpu-nic", "gpu-gpu", "nvme-gpu"
 std::string_view to_string(PairKind kind);
 
-/// Where the traffic turns round: a PCIe switch, a host bridge (or several of one socket), the link between sockets, NVLink.
+/// Where the traffic turns round: a PCIe switch, a host bridge (or several of one socket), the link
+/// between sockets, NVLink.
 enum class PairRoute { pci_switch, host_bridge, socket_link, nvlink, none };
 /// "switch", "host-bridge", "socket-link", "nvlink", "none"
 std::string_view to_string(PairRoute route);
@@ -30,30 +31,36 @@ enum class KernelP2pdma { direct, through_host_bridge, refused, unknown };
 /// "direct", "through-host-bridge", "refused", "unknown"
 std::string_view to_string(KernelP2pdma answer);
 
-/// slow: it works, but the CPU's peer-to-peer limits or a link leave less than half of what the slower of the two devices could
-/// carry, or an IOMMU translates each access. unknown: the file does not say what decides.
+/// slow: it works, but the CPU's peer-to-peer limits or a link leave less than half of what the
+/// slower of the two devices could carry, or an IOMMU translates each access. unknown: the file
+/// does not say what decides.
 enum class PairAnswer { works, slow, blocked, unknown };
 std::string_view to_string(PairAnswer answer);
 
-/// Bandwidth with which the initiator (NIC, first GPU, drive) reads from and writes into the target GPU.
+/// Bandwidth with which the initiator (NIC, first GPU, drive) reads from and writes into the target
+/// GPU.
 struct PairBandwidth {
   std::optional<Bandwidth> read;
   std::optional<Bandwidth> write;
   bool operator==(const PairBandwidth&) const = default;
 };
 
-/// Asked once for each pair that is not blocked and not unknown. The graph may be of one host alone.
-using BandwidthFunction = std::function<PairBandwidth(const Graph&, const ModelLibrary&, DeviceId initiator, DeviceId target)>;
+/// Asked once for each pair that is not blocked and not unknown. The graph may be of one host
+/// alone.
+using BandwidthFunction = std::function<PairBandwidth(const Graph&, const ModelLibrary&,
+                                                      DeviceId initiator, DeviceId target)>;
 
 struct Pair {
   PairKind kind = PairKind::gpu_nic;
   std::size_t host = 0;
   std::string from;  ///< "h0/gpu0"; the drive of an nvme-gpu pair
   std::string to;
-  std::string distance;       ///< nvidia-smi's word: PIX, PXB, PHB, NODE, SYS, NV12; XGMI1 over AMD's links
+  std::string
+      distance;  ///< nvidia-smi's word: PIX, PXB, PHB, NODE, SYS, NV12; XGMI1 over AMD's links
   std::string nccl_distance;  ///< NCCL's word
   PairRoute route = PairRoute::none;
-  std::optional<bool> redirected;  ///< ACS sends requests or completions up to the root port; nullopt: the bits are not known
+  std::optional<bool> redirected;  ///< ACS sends requests or completions up to the root port;
+                                   ///< nullopt: the bits are not known
   KernelP2pdma kernel_p2pdma = KernelP2pdma::unknown;
   PairAnswer answer = PairAnswer::unknown;
   PairBandwidth bandwidth;            ///< empty when blocked or unknown
@@ -63,19 +70,21 @@ struct Pair {
 
 struct Finding {
   std::string rule;
-  /// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs bandwidth or breaks ordering on the
-  /// best pair of a GPU. note: everything else. Remarks of an import have a severity of their own.
+  /// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs
+  /// bandwidth or breaks ordering on the best pair of a GPU. note: everything else. Remarks of an
+  /// import have a severity of their own.
   Severity severity = Severity::note;
   std::size_t host = 0;
-  std::string where;    ///< "h0/sw0 downstream port of h0/gpu0, bit RR"
-  std::string message;  ///< one sentence: the reason, with numbers
-  std::string remedy;   ///< one sentence
+  std::string where;               ///< "h0/sw0 downstream port of h0/gpu0, bit RR"
+  std::string message;             ///< one sentence: the reason, with numbers
+  std::string remedy;              ///< one sentence
   std::vector<std::size_t> pairs;  ///< indices in Verdict::pairs of those that it concerns
   bool operator==(const Finding&) const = default;
 };
 
-/// The NIC a GPU is best used with: the nearest one, unless that is blocked or slow and another with a better answer has more
-/// bandwidth; GPUs that share their set of equally good NICs take them in turn.
+/// The NIC a GPU is best used with: the nearest one, unless that is blocked or slow and another
+/// with a better answer has more bandwidth; GPUs that share their set of equally good NICs take
+/// them in turn.
 struct BestPair {
   std::size_t host = 0;
   std::string gpu;
@@ -90,12 +99,16 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
-/// Upper bound from the links' payload rates, peer-to-peer, BAR and engine limits, read window and posted credits of a pair.
-PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator, DeviceId target);
+/// Upper bound from the links' payload rates, peer-to-peer, BAR and engine limits, read window and
+/// posted credits of a pair.
+PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
+                              DeviceId target);
 
-/// Judges every GPU-NIC, GPU-GPU and NVMe-GPU pair of each host. Hosts that differ in nothing but their name are judged once.
-/// Throws InputError when a model that the topology names does not exist.
-Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFunction& bandwidth = bandwidth_bound);
+/// Judges every GPU-NIC, GPU-GPU and NVMe-GPU pair of each host. Hosts that differ in nothing but
+/// their name are judged once. Throws InputError when a model that the topology names does not
+/// exist.
+Verdict judge(const Graph& graph, const ModelLibrary& models,
+              const BandwidthFunction& bandwidth = bandwidth_bound);
 
 /// Hosts that are equal but for their name, as lists of indices in file order.
 std::vector<std::vector<std::size_t>> same_hosts(const Topology& topology);

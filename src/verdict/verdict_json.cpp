@@ -42,7 +42,8 @@ json::Value to_json(const Verdict& verdict, const std::string& topology_name) {
     value.set("message", finding.message);
     value.set("remedy", finding.remedy);
     json::Array concerned;
-    for (const std::size_t pair : finding.pairs) concerned.emplace_back(static_cast<std::int64_t>(pair));
+    for (const std::size_t pair : finding.pairs)
+      concerned.emplace_back(static_cast<std::int64_t>(pair));
     value.set("pairs", std::move(concerned));
     findings.push_back(std::move(value));
   }

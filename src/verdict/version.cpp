@@ -20,6 +20,8 @@ std::array<int, 3> numbers(std::string_view text) {
 
 }  // namespace
 
-bool version_before(std::string_view version, std::string_view other) { return numbers(version) < numbers(other); }
+bool version_before(std::string_view version, std::string_view other) {
+  return numbers(version) < numbers(other);
+}
 
 }  // namespace gdr

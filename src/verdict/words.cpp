@@ -17,11 +17,15 @@ std::string_view to_string(PairKind kind) {
 }
 
 std::string_view to_string(PairRoute route) {
-  return word(std::array<std::string_view, 5>{"switch", "host-bridge", "socket-link", "nvlink", "none"}, route);
+  return word(
+      std::array<std::string_view, 5>{"switch", "host-bridge", "socket-link", "nvlink", "none"},
+      route);
 }
 
 std::string_view to_string(KernelP2pdma answer) {
-  return word(std::array<std::string_view, 4>{"direct", "through-host-bridge", "refused", "unknown"}, answer);
+  return word(
+      std::array<std::string_view, 4>{"direct", "through-host-bridge", "refused", "unknown"},
+      answer);
 }
 
 std::string_view to_string(PairAnswer answer) {

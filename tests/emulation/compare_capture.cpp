@@ -1,5 +1,6 @@
-// compare_capture TOPOLOGY CAPTURE [SETTING...]: how what was captured in a guest differs from the topology of one host that it was started
-// from, with the settings that it was started with (h0/gpu0.ats=true). A line a difference; exit code 1 when there is one.
+// compare_capture TOPOLOGY CAPTURE [SETTING...]: how what was captured in a guest differs from the
+// topology of one host that it was started from, with the settings that it was started with
+// (h0/gpu0.ats=true). A line a difference; exit code 1 when there is one.
 #include <cstdio>
 #include <exception>
 

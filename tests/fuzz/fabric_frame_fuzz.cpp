@@ -17,7 +17,8 @@ using namespace gdr::fabric;
 
 FabricOptions options() {
   FabricOptions made;
-  for (const char* name : {"h0/nic0", "h0/nic1", "h1/nic0"}) made.ports.push_back({name, "", -1, {}, {}});
+  for (const char* name : {"h0/nic0", "h0/nic1", "h1/nic0"})
+    made.ports.push_back({name, "", -1, {}, {}});
   return made;
 }
 
@@ -26,18 +27,21 @@ void read_faults(std::string_view text, std::vector<PortOptions>& ports) {
   try {
     apply_faults(text, ports);
   } catch (const gdr::InputError& error) {
-    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos,
+               "an error of more than one line");
   }
 }
 
 void look_at(const Frame& frame) {
   if (const auto ip = find_ip(frame))
     gdr::check(ip->transport <= ip->end && ip->end <= frame.size(), "a packet beyond its frame");
-  if (const auto roce = parse_roce(frame)) gdr::check(roce->payload.count < frame.size(), "more payload than frame");
+  if (const auto roce = parse_roce(frame))
+    gdr::check(roce->payload.count < frame.size(), "more payload than frame");
   Frame marked = frame;
   if (mark_congestion(marked)) gdr::check(!mark_congestion(marked), "marked twice");
   Frame corrupted = frame;
-  gdr::check(corrupt_payload(corrupted, frame.size()) == (corrupted != frame), "corruption that changes nothing");
+  gdr::check(corrupt_payload(corrupted, frame.size()) == (corrupted != frame),
+             "corruption that changes nothing");
 }
 
 /// The stream into port 0 of a switch, to the end; every frame must be accounted for.
@@ -56,7 +60,8 @@ void carry(FrameView stream, const FabricOptions& with) {
   }
   while (const auto due = core.next_due()) core.advance(*due, drop);
   const DirectionCounters tx = core.counters(0).tx;
-  gdr::check(tx.arrived.frames + tx.duplicated == tx.passed.frames + tx.dropped.total(), "a frame is lost without a cause");
+  gdr::check(tx.arrived.frames + tx.duplicated == tx.passed.frames + tx.dropped.total(),
+             "a frame is lost without a cause");
 }
 
 }  // namespace

@@ -9,15 +9,18 @@
 #include "topology/import/machine.hpp"
 #include "topology/topology_json.hpp"
 
-/// What an importer accepts must be a topology that the loader accepts and that the graph can be built of.
+/// What an importer accepts must be a topology that the loader accepts and that the graph can be
+/// built of.
 inline void import_or_refuse(std::string text, const char* name) {
   gdr::Topology topology;
   try {
     topology = gdr::import_machine(std::vector<gdr::NamedText>{{std::move(text), name}});
   } catch (const gdr::InputError& error) {
-    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos,
+               "an error of more than one line");
     return;
   }
-  gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology, "written and read again, it is another topology");
+  gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology,
+             "written and read again, it is another topology");
   const gdr::Graph graph(topology);
 }

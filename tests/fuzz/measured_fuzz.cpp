@@ -12,8 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     for (const gdr::measured::Figure& figure : gdr::measured::read_figures(text, "fuzz")) {
-      gdr::check(figure.bandwidth.has_value() != figure.latency.has_value(), "a figure is a bandwidth or a latency");
-      const double value = figure.bandwidth ? figure.bandwidth->bytes_per_second : figure.latency->seconds;
+      gdr::check(figure.bandwidth.has_value() != figure.latency.has_value(),
+                 "a figure is a bandwidth or a latency");
+      const double value =
+          figure.bandwidth ? figure.bandwidth->bytes_per_second : figure.latency->seconds;
       gdr::check(std::isfinite(value) && value > 0, "a figure that is not finite and positive");
     }
   } catch (const gdr::InputError&) {

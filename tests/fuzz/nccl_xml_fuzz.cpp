@@ -14,9 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     topology = gdr::import_nccl_xml({gdr::NamedText{std::string(text), "fuzz.xml"}});
   } catch (const gdr::InputError& error) {
-    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos,
+               "an error of more than one line");
     return 0;
   }
-  gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology, "written and read again, it is another topology");
+  gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology,
+             "written and read again, it is another topology");
   return 0;
 }

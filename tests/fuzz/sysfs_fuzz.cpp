@@ -6,7 +6,8 @@
 #include "topology/import/config_space.hpp"
 #include "topology/import/sysfs.hpp"
 
-/// Lines "PATH=CONTENT" are files of /sys, "PATH>TARGET" links; the configuration space of one function is the input itself.
+/// Lines "PATH=CONTENT" are files of /sys, "PATH>TARGET" links; the configuration space of one
+/// function is the input itself.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   gdr::observed::CapturedFiles files;

@@ -12,16 +12,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto end = input.find('\0');
   try {
     std::vector<gdr::Setting> settings;
-    if (end != std::string_view::npos) settings.push_back(gdr::parse_setting(input.substr(end + 1)));
+    if (end != std::string_view::npos)
+      settings.push_back(gdr::parse_setting(input.substr(end + 1)));
     gdr::json::Value document = gdr::json::parse(input.substr(0, end), "fuzz");
     // A whole number may lose its point (1.0 is 1), nothing else changes by writing and reading.
     const std::string written = gdr::json::dump(document);
-    gdr::check(gdr::json::dump(gdr::json::parse(written, "dump")) == written, "written, read and written again, it is another text");
+    gdr::check(gdr::json::dump(gdr::json::parse(written, "dump")) == written,
+               "written, read and written again, it is another text");
     // A folder that does not exist: no server file may be found.
-    const gdr::Topology topology = gdr::read_topology(std::move(document), "fuzz", "/nonexistent", settings);
-    gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology, "written and read again, it is another topology");
+    const gdr::Topology topology =
+        gdr::read_topology(std::move(document), "fuzz", "/nonexistent", settings);
+    gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology,
+               "written and read again, it is another topology");
   } catch (const gdr::InputError& error) {
-    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos,
+               "an error of more than one line");
   }
   return 0;
 }

@@ -16,7 +16,8 @@ void round_trip(std::string_view text, Parse parse) {
     const auto value = parse(text);
     gdr::check(parse(to_string(value)) == value, "printed and read again, it is another value");
   } catch (const gdr::InputError& error) {
-    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos, "an error of more than one line");
+    gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos,
+               "an error of more than one line");
   }
 }
 

@@ -4,7 +4,8 @@
 #include "topology/distance.hpp"
 #include "verdict/verdict.hpp"
 
-// The verdict's upper bounds are worked out without a simulation; here they are held against the simulator's steady rates.
+// The verdict's upper bounds are worked out without a simulation; here they are held against the
+// simulator's steady rates.
 
 namespace gdr::sim {
 namespace {
@@ -27,33 +28,44 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
       ++pairs;
       const PairBandwidth bound = bandwidth_bound(lab.graph, models(), a, b);
       ASSERT_TRUE(bound.read && bound.write);
-      // A write is the initiator's copy engine sending, a read is it fetching: the data then comes from the target.
+      // A write is the initiator's copy engine sending, a read is it fetching: the data then comes
+      // from the target.
       const auto simulated = [&](DeviceId from, DeviceId to, Operation operation) {
-        return lab.run(lab.transfer(label(lab.topology, from), label(lab.topology, to), PathKind::p2p, 64_MiB, operation));
+        return lab.run(lab.transfer(label(lab.topology, from), label(lab.topology, to),
+                                    PathKind::p2p, 64_MiB, operation));
       };
       const Prediction write = simulated(a, b, Operation::write);
       const Prediction read = simulated(b, a, Operation::read);
       // What is acknowledged across sockets depends on the way's latency, which a bound leaves out.
       if (write.bottleneck.find("under way across sockets") != std::string::npos)
-        EXPECT_LT(write.bandwidth.gigabytes_per_second(), bound.write->gigabytes_per_second() * (1 + tolerance));
+        EXPECT_LT(write.bandwidth.gigabytes_per_second(),
+                  bound.write->gigabytes_per_second() * (1 + tolerance));
       else
-        expect_close(pair_name(lab, a, b) + " write, GB/s (" + write.bottleneck + ")", bound.write->gigabytes_per_second(),
-                     write.bandwidth.gigabytes_per_second(), tolerance);
-      expect_close(pair_name(lab, a, b) + " read, GB/s (" + read.bottleneck + ")", bound.read->gigabytes_per_second(),
-                   read.bandwidth.gigabytes_per_second(), tolerance);
+        expect_close(pair_name(lab, a, b) + " write, GB/s (" + write.bottleneck + ")",
+                     bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(),
+                     tolerance);
+      expect_close(pair_name(lab, a, b) + " read, GB/s (" + read.bottleneck + ")",
+                   bound.read->gigabytes_per_second(), read.bandwidth.gigabytes_per_second(),
+                   tolerance);
     }
   EXPECT_GT(pairs, 0) << file;
 }
 
 class BoundOfGpuPairs : public testing::TestWithParam<const char*> {};
 
-TEST_P(BoundOfGpuPairs, IsWhatTheSimulatorGets) { compare_gpu_pairs(fmt::format("topologies/servers/{}.json", GetParam())); }
+TEST_P(BoundOfGpuPairs, IsWhatTheSimulatorGets) {
+  compare_gpu_pairs(fmt::format("topologies/servers/{}.json", GetParam()));
+}
 
-TEST_P(BoundOfGpuPairs, WithAcsRedirection) { compare_gpu_pairs(fmt::format("topologies/servers/{}.json", GetParam()), {"acs=on"}); }
+TEST_P(BoundOfGpuPairs, WithAcsRedirection) {
+  compare_gpu_pairs(fmt::format("topologies/servers/{}.json", GetParam()), {"acs=on"});
+}
 
 INSTANTIATE_TEST_SUITE_P(Servers, BoundOfGpuPairs,
-                         testing::Values("l40s-4gpu-2nic", "epyc-pex890xx", "threadripper-two-switchtec", "puget-wrx90",
-                                         "dual-socket-4gpu-1nic", "dgx-1v", "workstation-rtx5090", "westmere-two-iohs"),
+                         testing::Values("l40s-4gpu-2nic", "epyc-pex890xx",
+                                         "threadripper-two-switchtec", "puget-wrx90",
+                                         "dual-socket-4gpu-1nic", "dgx-1v", "workstation-rtx5090",
+                                         "westmere-two-iohs"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -69,7 +81,8 @@ std::vector<std::string> fast_network(const std::string& file) {
   return settings;
 }
 
-/// Between hosts the sender's NIC reads its GPU and the receiver's writes its own: the smaller of the two bounds counts.
+/// Between hosts the sender's NIC reads its GPU and the receiver's writes its own: the smaller of
+/// the two bounds counts.
 void compare_nic_pairs(const std::string& file, std::vector<std::string> more = {}) {
   std::vector<std::string> settings = fast_network(file);
   settings.insert(settings.end(), more.begin(), more.end());
@@ -78,14 +91,17 @@ void compare_nic_pairs(const std::string& file, std::vector<std::string> more = 
   const DeviceId near_nic = find_device(lab.topology, "h0/nic0");
   const DeviceId far_gpu = find_device(lab.topology, "h1/gpu0");
   const auto compare = [&](DeviceId from, DeviceId from_nic, DeviceId to_nic, DeviceId to) {
-    Transfer transfer = lab.transfer(label(lab.topology, from), label(lab.topology, to), PathKind::gdr, 64_MiB);
+    Transfer transfer =
+        lab.transfer(label(lab.topology, from), label(lab.topology, to), PathKind::gdr, 64_MiB);
     transfer.via = {from_nic, to_nic};
     const Prediction simulated = lab.run(transfer, {128, 64, false});
     const Bandwidth read = *bandwidth_bound(lab.graph, models(), from_nic, from).read;
     const Bandwidth write = *bandwidth_bound(lab.graph, models(), to_nic, to).write;
-    expect_close(fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to), label(lab.topology, from_nic),
-                             label(lab.topology, to_nic), read < write ? "reading" : "writing", simulated.bottleneck),
-                 std::min(read, write).gigabytes_per_second(), simulated.bandwidth.gigabytes_per_second(), tolerance);
+    expect_close(fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to),
+                             label(lab.topology, from_nic), label(lab.topology, to_nic),
+                             read < write ? "reading" : "writing", simulated.bottleneck),
+                 std::min(read, write).gigabytes_per_second(),
+                 simulated.bandwidth.gigabytes_per_second(), tolerance);
   };
   for (const DeviceId nic : devices_of_kind(lab.topology, DeviceKind::nic)) {
     if (nic.host == 0) compare(near_gpu, nic, {1, near_nic.device}, far_gpu);
@@ -94,7 +110,8 @@ void compare_nic_pairs(const std::string& file, std::vector<std::string> more = 
 }
 
 TEST(BoundOfNicPairs, IsWhatTheSimulatorGets) {
-  for (const char* name : {"two-dgx-a100", "two-dgx-h100", "two-dual-socket-4gpu-1nic", "two-sandybridge-two-sockets", "two-gh200"})
+  for (const char* name : {"two-dgx-a100", "two-dgx-h100", "two-dual-socket-4gpu-1nic",
+                           "two-sandybridge-two-sockets", "two-gh200"})
     compare_nic_pairs(fmt::format("topologies/clusters/{}.json", name));
 }
 

@@ -19,7 +19,8 @@ TEST(Compare, TwoGpusOfASwitchShareItsNic) {
   ASSERT_TRUE(one.alone && one.together && one.least);
   // Two GPUs behind one NIC get half each when all send at once.
   expect_close("oversubscription", 2.0, *one.oversubscription, 0.05);
-  expect_close("together [GB/s]", one.alone->gigabytes_per_second() / 2, one.together->gigabytes_per_second(), 0.05);
+  expect_close("together [GB/s]", one.alone->gigabytes_per_second() / 2,
+               one.together->gigabytes_per_second(), 0.05);
   EXPECT_LE(one.least->bytes_per_second, one.together->bytes_per_second * 1.0001);
   EXPECT_NE(one.worst.find(" with nic"), std::string::npos);
 }
@@ -37,7 +38,8 @@ TEST(Compare, HostMemoryIsLoadedOnlyByStaging) {
 
 TEST(Compare, WithoutNicsThereIsANoteInPlaceOfFigures) {
   Lab lab(two_switch_host(), {});
-  std::erase_if(lab.topology.hosts[0].devices, [](const Device& device) { return device.kind == DeviceKind::nic; });
+  std::erase_if(lab.topology.hosts[0].devices,
+                [](const Device& device) { return device.kind == DeviceKind::nic; });
   const auto none = compare::column_of(simulator(), lab.topology, models());
   EXPECT_EQ(none.note, "no NIC");
   EXPECT_FALSE(none.together.has_value());

@@ -35,53 +35,73 @@ TEST(Engine, OneGranule) {
   expect_close("64 B, ns", 152, o.flows[0].first_arrival.ns(), 1e-6);
 }
 
-// A pipeline: sum of latencies, the first granule through the faster stages, all granules through the slowest.
-// 16 granules of 4096 B over 40, 10 and 20 GB/s: 102.4 + 16 x 409.6 + 204.8 ns and 3 x 100 ns.
+// A pipeline: sum of latencies, the first granule through the faster stages, all granules through
+// the slowest. 16 granules of 4096 B over 40, 10 and 20 GB/s: 102.4 + 16 x 409.6 + 204.8 ns and 3 x
+// 100 ns.
 TEST(Engine, PipelineOfGranules) {
-  const Scenario s{{{"a", 40e9}, {"b", 10e9}, {"c", 20e9}}, {flow({stage({0}, 4096_B, 100_ns), stage({1}, 4096_B, 100_ns), stage({2}, 4096_B, 100_ns)}, 64_KiB)}};
-  expect_close("pipeline, ns", 102.4 + 16 * 409.6 + 204.8 + 300, simulator().run(s).flows[0].first_arrival.ns(), 1e-5);
+  const Scenario s{
+      {{"a", 40e9}, {"b", 10e9}, {"c", 20e9}},
+      {flow({stage({0}, 4096_B, 100_ns), stage({1}, 4096_B, 100_ns), stage({2}, 4096_B, 100_ns)},
+            64_KiB)}};
+  expect_close("pipeline, ns", 102.4 + 16 * 409.6 + 204.8 + 300,
+               simulator().run(s).flows[0].first_arrival.ns(), 1e-5);
   // Twice the granule: the fill costs twice as much, the rest is the same.
   Scenario coarse = s;
   for (StageSpec& spec : coarse.flows[0].stages) spec.granule = 8192_B;
-  expect_close("8 KiB granules, ns", 204.8 + 8 * 819.2 + 409.6 + 300, simulator().run(coarse).flows[0].first_arrival.ns(), 1e-5);
+  expect_close("8 KiB granules, ns", 204.8 + 8 * 819.2 + 409.6 + 300,
+               simulator().run(coarse).flows[0].first_arrival.ns(), 1e-5);
   // One link's rate: the second stage at 40 GB/s leaves the third as the slowest.
   Scenario faster = s;
   faster.resources[1].units_per_second = 40e9;
-  expect_close("faster middle, ns", 102.4 + 102.4 + 16 * 204.8 + 300, simulator().run(faster).flows[0].first_arrival.ns(), 1e-5);
+  expect_close("faster middle, ns", 102.4 + 102.4 + 16 * 204.8 + 300,
+               simulator().run(faster).flows[0].first_arrival.ns(), 1e-5);
 }
 
-// Store and forward would take three times the message's time; cut-through takes little more than one.
+// Store and forward would take three times the message's time; cut-through takes little more than
+// one.
 TEST(Engine, LatencyIsNotOccupancy) {
-  const Scenario s{{{"a", 25e9}, {"b", 25e9}, {"c", 25e9}}, {flow({stage({0}, 4096_B, 1_us), stage({1}, 4096_B, 1_us), stage({2}, 4096_B, 1_us)}, 1_MiB)}};
+  const Scenario s{
+      {{"a", 25e9}, {"b", 25e9}, {"c", 25e9}},
+      {flow({stage({0}, 4096_B, 1_us), stage({1}, 4096_B, 1_us), stage({2}, 4096_B, 1_us)},
+            1_MiB)}};
   const double alone = 1048576 / 25e9 * 1e6;
-  expect_close("1 MiB, us", alone + 2 * 4096 / 25e9 * 1e6 + 3, simulator().run(s).flows[0].first_arrival.us(), 1e-3);
+  expect_close("1 MiB, us", alone + 2 * 4096 / 25e9 * 1e6 + 3,
+               simulator().run(s).flows[0].first_arrival.us(), 1e-3);
 }
 
-// A window of 8 KiB over a loop of 1 us and the granule's own 163.84 ns each: two granules of 4 KiB a loop.
+// A window of 8 KiB over a loop of 1 us and the granule's own 163.84 ns each: two granules of 4 KiB
+// a loop.
 TEST(Engine, WindowOverALoop) {
   Scenario s{{{"a", 25e9}}, {flow({stage({0}, 4096_B, 1_us)}, 4096_B, 0)}};
   s.flows[0].windows.push_back({"window", 0, 0, 8192_B, {}});
-  // The second granule waits for the first to be sent; the third for the first to arrive: period 1163.84 ns for two.
-  expect_close("window of two, GB/s", 2 * 4096 / 1163.84, simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
+  // The second granule waits for the first to be sent; the third for the first to arrive: period
+  // 1163.84 ns for two.
+  expect_close("window of two, GB/s", 2 * 4096 / 1163.84,
+               simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
   s.flows[0].windows[0].limit = 16384_B;
-  expect_close("window of four, GB/s", 4 * 4096 / 1163.84, simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
+  expect_close("window of four, GB/s", 4 * 4096 / 1163.84,
+               simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
   s.flows[0].windows[0].limit = 1_MiB;
-  expect_close("window that does not bind, GB/s", 25, simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
+  expect_close("window that does not bind, GB/s", 25,
+               simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
 }
 
-// Two equal flows halve a link; without contention (a link each) they do not. A model without sharing fails here.
+// Two equal flows halve a link; without contention (a link each) they do not. A model without
+// sharing fails here.
 TEST(Engine, FlowsShareALink) {
   const FlowSpec both = flow({stage({0}, 4096_B)}, 1_MiB);
   const Outcome shared = simulator().run({{{"link", 20e9}}, {both, both}});
-  for (const FlowOutcome& o : shared.flows) expect_close("shared, GB/s", 10, o.rate.gigabytes_per_second(), 1e-2);
+  for (const FlowOutcome& o : shared.flows)
+    expect_close("shared, GB/s", 10, o.rate.gigabytes_per_second(), 1e-2);
   FlowSpec other = both;
   other.stages[0].resources = {1};
   const Outcome apart = simulator().run({{{"one", 20e9}, {"two", 20e9}}, {both, other}});
-  for (const FlowOutcome& o : apart.flows) expect_close("a link each, GB/s", 20, o.rate.gigabytes_per_second(), 1e-2);
+  for (const FlowOutcome& o : apart.flows)
+    expect_close("a link each, GB/s", 20, o.rate.gigabytes_per_second(), 1e-2);
 }
 
-// The second flow starts when the first is half done: 0.5 ms alone, then both share until the first ends at 1.5 ms, then the second
-// has the link to itself until 2 ms.
+// The second flow starts when the first is half done: 0.5 ms alone, then both share until the first
+// ends at 1.5 ms, then the second has the link to itself until 2 ms.
 TEST(Engine, LateFlow) {
   FlowSpec first = flow({stage({0}, 4096_B)}, Bytes{10'000'000});
   FlowSpec second = first;
@@ -96,11 +116,15 @@ TEST(Engine, LateFlow) {
 
 // Extrapolation against the full run: the same end, far fewer granules.
 TEST(Engine, ExtrapolationEqualsTheFullRun) {
-  Scenario s{{{"a", 27e9}, {"b", 24e9}, {"c", 27e9}}, {flow({stage({0}, 4096_B, 900_ns), stage({1}, 4096_B, 500_ns), stage({2}, 4096_B, 400_ns)}, 256_MiB)}};
+  Scenario s{
+      {{"a", 27e9}, {"b", 24e9}, {"c", 27e9}},
+      {flow({stage({0}, 4096_B, 900_ns), stage({1}, 4096_B, 500_ns), stage({2}, 4096_B, 400_ns)},
+            256_MiB)}};
   const Outcome quick = simulator().run(s);
   s.extrapolate = false;
   const Outcome full = simulator().run(s);
-  expect_close("256 MiB extrapolated against run in full, us", full.flows[0].finish.us(), quick.flows[0].finish.us(), 1e-4);
+  expect_close("256 MiB extrapolated against run in full, us", full.flows[0].finish.us(),
+               quick.flows[0].finish.us(), 1e-4);
   EXPECT_GT(full.transfers, quick.transfers * 20);
   EXPECT_EQ(full.extrapolated, 0U);
 }
@@ -108,7 +132,8 @@ TEST(Engine, ExtrapolationEqualsTheFullRun) {
 // A resource that a stage lists twice is used twice.
 TEST(Engine, AResourceUsedTwice) {
   const Outcome o = simulator().run({{{"memory", 10e9}}, {flow({stage({0, 0}, 1_MiB)}, 1_MiB)}});
-  expect_close("a copy inside memory, us", 2 * 1048576 / 10e9 * 1e6, o.flows[0].first_arrival.us(), 1e-5);
+  expect_close("a copy inside memory, us", 2 * 1048576 / 10e9 * 1e6, o.flows[0].first_arrival.us(),
+               1e-5);
 }
 
 // Requests of a read use the other direction at the same time: alone they cost nothing...
@@ -117,18 +142,23 @@ TEST(Engine, ReadRequestsAgainstData) {
   read.request_resources = {1};
   read.units_per_request = 24;
   read.request_packet = 512_B;
-  const Outcome alone = simulator().run({{{"down", 25e9}, {"up", 25e9}}, {flow({read}, 4096_B, 0)}});
+  const Outcome alone =
+      simulator().run({{{"down", 25e9}, {"up", 25e9}}, {flow({read}, 4096_B, 0)}});
   expect_close("reads alone, GB/s", 25, alone.flows[0].rate.gigabytes_per_second(), 1e-3);
-  // ...beside writes that fill it they take 24 bytes for each 512 of data read: both end when the work is done.
-  const Outcome both = simulator().run({{{"down", 25e9}, {"up", 25e9}}, {flow({read}, 16_MiB), flow({stage({1}, 4096_B)}, 16_MiB)}});
-  expect_close("writes beside reads, us", 16 * 1048576 * (1 + 24.0 / 512) / 25e9 * 1e6, both.flows[1].finish.us(), 1e-2);
+  // ...beside writes that fill it they take 24 bytes for each 512 of data read: both end when the
+  // work is done.
+  const Outcome both = simulator().run(
+      {{{"down", 25e9}, {"up", 25e9}}, {flow({read}, 16_MiB), flow({stage({1}, 4096_B)}, 16_MiB)}});
+  expect_close("writes beside reads, us", 16 * 1048576 * (1 + 24.0 / 512) / 25e9 * 1e6,
+               both.flows[1].finish.us(), 1e-2);
 }
 
 TEST(Engine, SetUpOccupies) {
   StageSpec spec = stage({0}, 4096_B);
   spec.setup = 100_ns;
   const Outcome o = simulator().run({{{"a", 40.96e9}}, {flow({spec}, 4096_B, 0)}});
-  expect_close("100 ns and 100 ns a granule, GB/s", 4096 / 200.0, o.flows[0].rate.gigabytes_per_second(), 1e-3);
+  expect_close("100 ns and 100 ns a granule, GB/s", 4096 / 200.0,
+               o.flows[0].rate.gigabytes_per_second(), 1e-3);
 }
 
 // Both sides of the edge: two blocks that agree are not enough, three are.

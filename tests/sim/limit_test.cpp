@@ -1,4 +1,5 @@
-// What a prediction says it is limited by, where explain draws it, and what follows for parameters that have slack.
+// What a prediction says it is limited by, where explain draws it, and what follows for parameters
+// that have slack.
 #include <cmath>
 
 #include "sim/range.hpp"
@@ -13,7 +14,8 @@ using namespace gdr::literals;
 const std::string dgx = "topologies/clusters/two-dgx-a100.json";
 const std::string one_nic = "topologies/clusters/two-dual-socket-4gpu-1nic.json";
 
-Transfer between_ends(const Lab& lab, const std::string& from, const std::string& to, PathKind path, Bytes size) {
+Transfer between_ends(const Lab& lab, const std::string& from, const std::string& to, PathKind path,
+                      Bytes size) {
   Transfer transfer;
   set_ends(lab.topology, find_end(lab.topology, from), find_end(lab.topology, to), transfer);
   transfer.path = path;
@@ -32,7 +34,8 @@ TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
       const Prediction one = lab.run(write, {1, 1, false});
       EXPECT_EQ(one.bottleneck, "queue depth 1");
       // Each message waits for the completion of the one before it.
-      expect_close("depth 1, GB/s", size.as_double() / one.completion.seconds / 1e9, one.bandwidth.gigabytes_per_second(), 0.01);
+      expect_close("depth 1, GB/s", size.as_double() / one.completion.seconds / 1e9,
+                   one.bandwidth.gigabytes_per_second(), 0.01);
       EXPECT_LT(one.bandwidth, medium * 0.95);
     }
   const Transfer large = between_ends(lab, "h0/gpu0", "h0/nvme0", PathKind::staged, 1_MiB);
@@ -44,7 +47,11 @@ TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
   const Prediction many = lab.run(large, {16, 1, false});
   EXPECT_EQ(many.bottleneck, "h0/nvme0 writes to its medium");
   EXPECT_FALSE(many.longest_step);
-  EXPECT_EQ(lab.run(between_ends(lab, "h0/nvme0", "h0/gpu0", PathKind::staged, 4_KiB), {1, 1, false}).longest_step->name, "command to h0/nvme0") << "a read of flash";
+  EXPECT_EQ(
+      lab.run(between_ends(lab, "h0/nvme0", "h0/gpu0", PathKind::staged, 4_KiB), {1, 1, false})
+          .longest_step->name,
+      "command to h0/nvme0")
+      << "a read of flash";
 }
 
 /// Links that explain marks: STEP FROM > TO.
@@ -61,10 +68,14 @@ using Links = std::vector<std::string>;
 
 TEST(Limit, IsMarkedAtTheLinksThatItIs) {
   const Lab lab(dgx);
-  EXPECT_EQ(marked(lab, lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_MiB)), Links{"3 h0/nic0 > fabric"});
-  EXPECT_EQ(marked(lab, lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 1_MiB)), (Links{"2 h0/cpu0 > h0/numa3", "3 h0/numa3 > h0/cpu0"})) << "both cross the same memory";
+  EXPECT_EQ(marked(lab, lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_MiB)),
+            Links{"3 h0/nic0 > fabric"});
+  EXPECT_EQ(marked(lab, lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 1_MiB)),
+            (Links{"2 h0/cpu0 > h0/numa3", "3 h0/numa3 > h0/cpu0"}))
+      << "both cross the same memory";
   const Lab slow(dgx, {"h0/nic0.link=gen3x8"});
-  EXPECT_EQ(marked(slow, slow.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_MiB)), Links{"2 h0/sw0 > h0/nic0"});
+  EXPECT_EQ(marked(slow, slow.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_MiB)),
+            Links{"2 h0/sw0 > h0/nic0"});
   EXPECT_EQ(marked(lab, lab.transfer("h0/gpu0", "h0/gpu1", PathKind::nvlink, 1_MiB)).size(), 1U);
   // A limit of the root complex on peer reads is no link.
   const Lab far(one_nic);
@@ -75,14 +86,18 @@ TEST(Limit, IsMarkedAtTheLinksThatItIs) {
 void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Options& options) {
   SCOPED_TRACE(std::string(to_string(transfer.path)) + " " + to_string(transfer.size));
   std::vector<ModelLibrary> libraries;
-  for (const auto& [kind, model] : models_of(lab.parts, plan_transfer(lab.graph, models(), transfer)))
-    for (const UncertainParameter& parameter : uncertain_parameters(models(), kind, model, estimate_spread))
-      for (const Bound bound : {Bound::low, Bound::high}) libraries.push_back(varied(models(), parameter, bound));
+  for (const auto& [kind, model] :
+       models_of(lab.parts, plan_transfer(lab.graph, models(), transfer)))
+    for (const UncertainParameter& parameter :
+         uncertain_parameters(models(), kind, model, estimate_spread))
+      for (const Bound bound : {Bound::low, Bound::high})
+        libraries.push_back(varied(models(), parameter, bound));
   ASSERT_GT(libraries.size(), 30U);
   const auto rate = [&](const ModelLibrary& library, bool near) {
     Options how = options;
     how.near = near;
-    return predict(simulator(), Parts(lab.graph, library), transfer, how).bandwidth.bytes_per_second;
+    return predict(simulator(), Parts(lab.graph, library), transfer, how)
+        .bandwidth.bytes_per_second;
   };
   const double typical = rate(models(), true);
   const std::uint64_t begin = simulator().transfers();
@@ -96,8 +111,10 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
     worst = std::max(worst, std::abs(near[i] / exact - 1));
     moved += std::abs(exact / typical - 1) > 0.02 ? 1 : 0;
   }
-  std::printf("%zu variations, %zu move the rate, worst deviation %.2f %%, granules run: %.0f %%\n", libraries.size(), moved, worst * 100,
-              100.0 * static_cast<double>(middle - begin) / static_cast<double>(simulator().transfers() - begin));
+  std::printf("%zu variations, %zu move the rate, worst deviation %.2f %%, granules run: %.0f %%\n",
+              libraries.size(), moved, worst * 100,
+              100.0 * static_cast<double>(middle - begin) /
+                  static_cast<double>(simulator().transfers() - begin));
   EXPECT_LE(worst, 1.0 / 60);
   EXPECT_GT(moved, 0U) << "nothing matters: the test shows nothing";
   EXPECT_LT((middle - begin) * 2, simulator().transfers() - begin) << "nothing is saved";
@@ -110,7 +127,8 @@ TEST(Limit, WhatHasSlackNeedNotBeRun) {
   const Lab far(one_nic);
   expect_near_is_exact(far, far.transfer("h0/gpu2", "h1/gpu2", PathKind::gdr, 1_MiB), {});
   const Lab server("topologies/servers/dgx-a100.json");
-  expect_near_is_exact(server, between_ends(server, "h0/nvme0", "h0/gpu0", PathKind::gds, 64_KiB), {});
+  expect_near_is_exact(server, between_ends(server, "h0/nvme0", "h0/gpu0", PathKind::gds, 64_KiB),
+                       {});
 }
 
 }  // namespace

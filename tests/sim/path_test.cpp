@@ -2,7 +2,8 @@
 
 #include "tests/sim/support.hpp"
 
-// The model of each path against arithmetic that is done here, and against what is known of the DGX A100.
+// The model of each path against arithmetic that is done here, and against what is known of the DGX
+// A100.
 
 namespace gdr::sim {
 namespace {
@@ -13,8 +14,9 @@ const std::string dgx = "topologies/clusters/two-dgx-a100.json";
 
 double gbps(const Prediction& p) { return p.bandwidth.gigabytes_per_second(); }
 
-// The read window: with read requests of 128 B the 128 tags of a 64 KiB window at 512 B ask for 16 KiB. The round trip is worked out
-// from the components: NIC 65, two switches 105 each, GPU 65 one way; 300 in the GPU: 2 x 340 + 300 = 980 ns. 16384 / 980 ns.
+// The read window: with read requests of 128 B the 128 tags of a 64 KiB window at 512 B ask for 16
+// KiB. The round trip is worked out from the components: NIC 65, two switches 105 each, GPU 65 one
+// way; 300 in the GPU: 2 x 340 + 300 = 980 ns. 16384 / 980 ns.
 TEST(Paths, ReadWindow) {
   const Lab lab(dgx, {"h0/nic0.max_read_request=128B"});
   const Prediction p = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB));
@@ -22,22 +24,28 @@ TEST(Paths, ReadWindow) {
   EXPECT_NE(p.bottleneck.find("read window"), std::string::npos) << p.bottleneck;
 }
 
-// Posted-write credits: a port that gives back 16 KiB of credit (the GPU's) over twice both ports' crossings.
+// Posted-write credits: a port that gives back 16 KiB of credit (the GPU's) over twice both ports'
+// crossings.
 TEST(Paths, PostedCredits) {
   const Lab lab(two_switch_host(), {});
-  const auto route = lab.graph.local_route(lab.graph.device(find_device(lab.topology, "gpu0")), lab.graph.device(find_device(lab.topology, "gpu1")));
+  const auto route = lab.graph.local_route(lab.graph.device(find_device(lab.topology, "gpu0")),
+                                           lab.graph.device(find_device(lab.topology, "gpu1")));
   const auto bound = lab.parts.credit_bound(*route);
   ASSERT_TRUE(bound.has_value());
-  const double into_switch = 1e9 * models().pci_switch("pex88096").posted_credit.value.as_double() / (2 * (65 + 52.5));
-  const double into_gpu = 1e9 * models().gpu("a100-sxm4-80gb").posted_credit.value.as_double() / (2 * (52.5 + 65));
-  expect_close("credits, GB/s", std::min(into_switch, into_gpu) / 1e9, bound->gigabytes_per_second(), 1e-6);
+  const double into_switch =
+      1e9 * models().pci_switch("pex88096").posted_credit.value.as_double() / (2 * (65 + 52.5));
+  const double into_gpu =
+      1e9 * models().gpu("a100-sxm4-80gb").posted_credit.value.as_double() / (2 * (52.5 + 65));
+  expect_close("credits, GB/s", std::min(into_switch, into_gpu) / 1e9,
+               bound->gigabytes_per_second(), 1e-6);
 }
 
 TEST(Paths, TwoFlowsShareAnUplink) {
   const Lab lab(two_switch_host(), {});
   const auto run = [&](const std::vector<std::pair<const char*, const char*>>& pairs) {
     std::vector<TimedTransfer> flows;
-    for (const auto& [from, to] : pairs) flows.push_back({lab.transfer(from, to, PathKind::p2p, 1_GiB), {}});
+    for (const auto& [from, to] : pairs)
+      flows.push_back({lab.transfer(from, to, PathKind::p2p, 1_GiB), {}});
     double sum = 0;
     for (const Prediction& p : predict_together(simulator(), lab.parts, flows, {})) sum += gbps(p);
     return sum;
@@ -45,25 +53,31 @@ TEST(Paths, TwoFlowsShareAnUplink) {
   const double one = run({{"gpu0", "gpu2"}});
   // 23 GB/s of payload to one root port, as the CPU's model says; the links could do 27.2.
   expect_close("one flow between switches, GB/s", 23, one, 1e-2);
-  // Two flows over the same uplink: 27.223 GB/s of payload together, but towards one root port still 23.
+  // Two flows over the same uplink: 27.223 GB/s of payload together, but towards one root port
+  // still 23.
   expect_close("two flows, one uplink, GB/s", 23, run({{"gpu0", "gpu2"}, {"gpu1", "gpu3"}}), 1e-2);
   // Inside their own switches nothing is shared.
-  expect_close("two flows, own switches, GB/s", 2 * 27.223, run({{"gpu0", "gpu1"}, {"gpu2", "gpu3"}}), 1e-2);
+  expect_close("two flows, own switches, GB/s", 2 * 27.223,
+               run({{"gpu0", "gpu1"}, {"gpu2", "gpu3"}}), 1e-2);
 }
 
-// ACS redirect sends peer traffic up the switch's uplink and down again: a lone flow keeps its rate (one direction carries it once),
-// two opposite flows share each direction, so does one beside traffic to host memory.
+// ACS redirect sends peer traffic up the switch's uplink and down again: a lone flow keeps its rate
+// (one direction carries it once), two opposite flows share each direction, so does one beside
+// traffic to host memory.
 TEST(Paths, AcsRedirect) {
   const Lab direct(two_switch_host(), {});
   const Lab redirected(two_switch_host(), {"acs=on"});
-  const auto one = [](const Lab& lab, bool both) { return gbps(lab.run(lab.transfer("gpu0", "gpu1", PathKind::p2p, 64_MiB), {128, 1, both})); };
+  const auto one = [](const Lab& lab, bool both) {
+    return gbps(lab.run(lab.transfer("gpu0", "gpu1", PathKind::p2p, 64_MiB), {128, 1, both}));
+  };
   expect_close("direct, one way, GB/s", 27.223, one(direct, false), 5e-3);
   expect_close("direct, both ways, GB/s", 2 * 27.223, one(direct, true), 1e-2);
   expect_close("redirected, one way, GB/s", 27.223, one(redirected, false), 1e-2);
   expect_close("redirected, both ways, GB/s", 27.223, one(redirected, true), 2e-2);
   // gpu1 copies to host memory over the same uplink: together they have one direction of it.
-  const std::vector<TimedTransfer> beside{{redirected.transfer("gpu0", "gpu1", PathKind::p2p, 1_GiB), {}},
-                                          {redirected.transfer("gpu1", "gpu0", PathKind::staged, 1_GiB), {}}};
+  const std::vector<TimedTransfer> beside{
+      {redirected.transfer("gpu0", "gpu1", PathKind::p2p, 1_GiB), {}},
+      {redirected.transfer("gpu1", "gpu0", PathKind::staged, 1_GiB), {}}};
   const auto together = predict_together(simulator(), redirected.parts, beside, {});
   EXPECT_LT(gbps(together[0]), 0.8 * one(redirected, false));
 }
@@ -75,7 +89,8 @@ TEST(Paths, PassesThroughHostMemory) {
   const Prediction tcp = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::tcp, 1_MiB));
   EXPECT_EQ(staged.host_memory_bytes_per_byte, 4);  // a write and a read on each side
   EXPECT_EQ(gdr.host_memory_bytes_per_byte, 0);
-  EXPECT_EQ(tcp.host_memory_bytes_per_byte, 8);  // and the sockets' copy, a read and a write on each side
+  EXPECT_EQ(tcp.host_memory_bytes_per_byte,
+            8);  // and the sockets' copy, a read and a write on each side
   EXPECT_EQ(staged.stages.size(), 5U);
   EXPECT_EQ(gdr.stages.size(), 3U);
   for (const Stage& stage : staged.stages) EXPECT_EQ(stage.bytes, 1_MiB);
@@ -88,7 +103,8 @@ TEST(Paths, ExtrapolationEqualsTheFullRun) {
     const Outcome quick = simulator().run(s);
     s.extrapolate = false;
     const Outcome full = simulator().run(s);
-    expect_close(fmt::format("{} 64 MiB against the full run, us", to_string(path)), full.flows[0].finish.us(), quick.flows[0].finish.us(), 5e-3);
+    expect_close(fmt::format("{} 64 MiB against the full run, us", to_string(path)),
+                 full.flows[0].finish.us(), quick.flows[0].finish.us(), 5e-3);
     EXPECT_LT(quick.transfers, full.transfers / 2);
   }
 }
@@ -96,10 +112,12 @@ TEST(Paths, ExtrapolationEqualsTheFullRun) {
 // On a slow way a granule takes long: a jump that is not whole granules would show.
 TEST(Paths, ExtrapolationIsExactToTheGranule) {
   const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
-  Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), {1, 1, 1, {}});
+  Scenario s =
+      lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), {1, 1, 1, {}});
   const Outcome quick = simulator().run(s);
   s.extrapolate = false;
-  expect_close("3 MiB across QPI against the full run, us", simulator().run(s).flows[0].finish.us(), quick.flows[0].finish.us(), 1e-5);
+  expect_close("3 MiB across QPI against the full run, us", simulator().run(s).flows[0].finish.us(),
+               quick.flows[0].finish.us(), 1e-5);
 }
 
 // What changes the machine or the software changes the result, and in the right direction.
@@ -117,7 +135,8 @@ TEST(Paths, SettingsChangeTheResult) {
   };
   // Gen4 x8 with 256-byte completions: 14.8874 x 256/276.
   expect_close("gdr over a x8 slot, GB/s", 13.8086, gdr({"h0/nic0.link=gen4x8"}), 1e-2);
-  expect_close("gdr at 100 Gb/s, GB/s", 12.5 * 4096 / 4126, gdr({"h0/nic0.port_rate=100Gb/s"}), 1e-2);
+  expect_close("gdr at 100 Gb/s, GB/s", 12.5 * 4096 / 4126, gdr({"h0/nic0.port_rate=100Gb/s"}),
+               1e-2);
   EXPECT_LT(gdr({"fabric.mtu=256B"}), 0.93 * gdr({}));
 }
 
@@ -133,7 +152,8 @@ TEST(Paths, QueueDepthOne) {
 TEST(Paths, ReadsAskAcrossTheNetwork) {
   const Lab lab(dgx);
   const Prediction write = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B));
-  const Prediction read = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B, Operation::read));
+  const Prediction read =
+      lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B, Operation::read));
   EXPECT_GT(read.latency, write.latency);
 }
 
@@ -147,12 +167,15 @@ TEST(Paths, EqualPairsRunOnce) {
   EXPECT_EQ(after, before + 2);
 }
 
-// Caps hold whatever else runs: a one-byte flow is all headers and must not make room for the large one.
+// Caps hold whatever else runs: a one-byte flow is all headers and must not make room for the large
+// one.
 TEST(Paths, ASmallFlowDoesNotRaiseALimit) {
   const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
   const Transfer large = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 16_MiB);
   const auto alone = predict_together(simulator(), lab.parts, {{large, {}}}, {});
-  const auto beside = predict_together(simulator(), lab.parts, {{large, {}}, {lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_B), {1.0}}}, {});
+  const auto beside = predict_together(
+      simulator(), lab.parts,
+      {{large, {}}, {lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_B), {1.0}}}, {});
   expect_close("16 MiB across QPI, GB/s", 0.25, gbps(alone[0]), 1e-2);
   expect_close("the same with a 1 B flow later, GB/s", gbps(alone[0]), gbps(beside[0]), 1e-3);
 }
@@ -161,7 +184,8 @@ TEST(Paths, ASmallFlowDoesNotRaiseALimit) {
 TEST(Paths, NvlinkBetweenGpus) {
   const Lab lab("topologies/servers/dgx-a100.json");
   const Prediction p = lab.run(lab.transfer("gpu0", "gpu7", PathKind::nvlink, 256_MiB));
-  const double efficiency = static_cast<double>(models().nvlink("nvlink3").protocol_efficiency_percent.value) / 100;
+  const double efficiency =
+      static_cast<double>(models().nvlink("nvlink3").protocol_efficiency_percent.value) / 100;
   expect_close("NVLink 3 x 12, GB/s", 12 * 25 * efficiency, gbps(p), 2e-2);
   EXPECT_EQ(p.pcie_bytes_per_byte, 0);
 }
@@ -169,7 +193,8 @@ TEST(Paths, NvlinkBetweenGpus) {
 // Grace Hopper: copies between GPU and host memory go over C2C, not over the GPU's PCIe interface.
 TEST(Paths, C2cCarriesTheData) {
   const Lab lab("topologies/clusters/two-gh200.json");
-  const auto plan = plan_transfer(lab.graph, models(), lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 1_MiB));
+  const auto plan = plan_transfer(lab.graph, models(),
+                                  lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 1_MiB));
   for (const Hop& hop : plan.stages.front().data) EXPECT_NE(hop.kind, HopKind::pcie);
   EXPECT_EQ(plan.stages.front().data.front().kind, HopKind::c2c);
 }
@@ -184,18 +209,30 @@ TEST(Paths, QueuePairsDoNotSpeedUpOneMessage) {
 
 TEST(Paths, ABindingWindowIsNamed) {
   const Lab lab(dgx, {"staging.depth=1"});
-  EXPECT_EQ(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck, "bounce buffers");
+  EXPECT_EQ(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck,
+            "bounce buffers");
 }
 
 // The four figures that NVIDIA published for DGX A100 with HDR adapters (calibration): within 25 %.
 TEST(KnownResults, DgxA100) {
   const Lab lab(dgx);
-  expect_close("gdr, large, GB/s", 24, gbps(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB))), 0.25);
-  expect_close("gdr, small message, us", 3.4, lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B, Operation::send)).latency.us(), 0.25);
-  expect_close("staged, small message, us", 26.6, lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 8_B, Operation::send)).latency.us(), 0.25);
-  for (const auto& [path, expected] : {std::pair{PathKind::gdr, 192.0}, std::pair{PathKind::staged, 71.0}}) {
+  expect_close("gdr, large, GB/s", 24,
+               gbps(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB))), 0.25);
+  expect_close(
+      "gdr, small message, us", 3.4,
+      lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B, Operation::send)).latency.us(),
+      0.25);
+  expect_close("staged, small message, us", 26.6,
+               lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 8_B, Operation::send))
+                   .latency.us(),
+               0.25);
+  for (const auto& [path, expected] :
+       {std::pair{PathKind::gdr, 192.0}, std::pair{PathKind::staged, 71.0}}) {
     std::vector<TimedTransfer> flows;
-    for (int i = 0; i < 8; ++i) flows.push_back({lab.transfer(fmt::format("h0/gpu{}", i), fmt::format("h1/gpu{}", i), path, 1_GiB, Operation::send), {}});
+    for (int i = 0; i < 8; ++i)
+      flows.push_back({lab.transfer(fmt::format("h0/gpu{}", i), fmt::format("h1/gpu{}", i), path,
+                                    1_GiB, Operation::send),
+                       {}});
     double sum = 0;
     for (const Prediction& p : predict_together(simulator(), lab.parts, flows, {})) sum += gbps(p);
     expect_close(fmt::format("eight pairs, {}, GB/s", to_string(path)), expected, sum, 0.25);

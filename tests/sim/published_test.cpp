@@ -11,13 +11,15 @@
 #include "support.hpp"
 #include "topology/model_variation.hpp"
 
-// The published measurements that come with the models: how far off predictions are, and whether that stays so.
+// The published measurements that come with the models: how far off predictions are, and whether
+// that stays so.
 
 namespace gdr::sim {
 namespace {
 
 const PublishedCases& published() {
-  static const PublishedCases all = load_published({project_file("models/published")}, project_file("topologies"));
+  static const PublishedCases all =
+      load_published({project_file("models/published")}, project_file("topologies"));
   return all;
 }
 
@@ -31,21 +33,26 @@ Results validation_of(const std::vector<CaseResult>& results) {
 }
 
 const std::vector<CaseResult>& results() {
-  static const std::vector<CaseResult> all = run_published(simulator(), models(), published().cases, false);
+  static const std::vector<CaseResult> all =
+      run_published(simulator(), models(), published().cases, false);
   return all;
 }
 
 TEST(Published, ValidationErrors) {
   const Results validation = validation_of(results());
   const Errors all = errors_of(validation);
-  fmt::print("{} validation cases: |error| {:.1f} % in the median, {:.1f} % at the 90th percentile\n", all.count, all.median * 100, all.percentile90 * 100);
+  fmt::print(
+      "{} validation cases: |error| {:.1f} % in the median, {:.1f} % at the 90th percentile\n",
+      all.count, all.median * 100, all.percentile90 * 100);
   EXPECT_GE(all.count, 100U);
   EXPECT_LE(all.median, 0.10);
   EXPECT_LE(all.percentile90, 0.30);
   std::map<std::string, Results> categories;
-  for (const CaseResult* result : validation) categories[result->published->category].push_back(result);
+  for (const CaseResult* result : validation)
+    categories[result->published->category].push_back(result);
   for (const auto& [name, some] : categories) {
-    fmt::print("  {}: {} cases, median {:.1f} %\n", name, some.size(), errors_of(some).median * 100);
+    fmt::print("  {}: {} cases, median {:.1f} %\n", name, some.size(),
+               errors_of(some).median * 100);
     EXPECT_LE(errors_of(some).median, 0.15) << name;
   }
 }
@@ -53,7 +60,8 @@ TEST(Published, ValidationErrors) {
 TEST(Published, RangesHoldWhatWasMeasured) {
   const auto with_ranges = run_published(simulator(), models(), published().cases, true);
   const Errors errors = errors_of(validation_of(with_ranges));
-  fmt::print("{:.0f} % of the measured values lie in the range, high/low {:.2f} in the median\n", errors.in_range * 100, errors.range);
+  fmt::print("{:.0f} % of the measured values lie in the range, high/low {:.2f} in the median\n",
+             errors.in_range * 100, errors.range);
   EXPECT_GE(errors.in_range, 0.80);
   EXPECT_LE(errors.range, 1.6);
   for (const CaseResult& result : with_ranges) {
@@ -83,7 +91,8 @@ TEST(Published, RatiosOfPairsThatDifferInOneSetting) {
     const double measured = a.published->measured / b.published->measured;
     const double predicted = a.predicted / b.predicted;
     const bool close = std::abs(predicted / measured - 1) <= 0.20;
-    fmt::print("{:<28} {} / {}: predicted {:.3f}, measured {:.3f}{}\n", setting, first, second, predicted, measured, close ? "" : "  <-");
+    fmt::print("{:<28} {} / {}: predicted {:.3f}, measured {:.3f}{}\n", setting, first, second,
+               predicted, measured, close ? "" : "  <-");
     ++pairs;
     right += close ? 1 : 0;
   }
@@ -92,7 +101,8 @@ TEST(Published, RatiosOfPairsThatDifferInOneSetting) {
   EXPECT_GE(right, pairs * 8 / 10);
 }
 
-/// The library without what a source gave: its parameters are those of a device of which nothing is known.
+/// The library without what a source gave: its parameters are those of a device of which nothing is
+/// known.
 ModelLibrary without_source(const std::string& mark, int& replaced) {
   ModelLibrary library(models().folder());
   for (const std::string kind : {"cpu", "gpu", "nic", "switch"})
@@ -115,15 +125,23 @@ TEST(Published, NoPlatformCarriesTheRest) {
     const ModelLibrary library = without_source(mark, replaced);
     const auto without = run_published(simulator(), library, published().cases, false);
     const double moved = errors_of(validation_of(without)).median - median;
-    fmt::print("without {}: {} parameters fall back, the median moves by {:+.1f} points\n", mark, replaced, moved * 100);
+    fmt::print("without {}: {} parameters fall back, the median moves by {:+.1f} points\n", mark,
+               replaced, moved * 100);
     EXPECT_GT(replaced, 0) << mark;
     EXPECT_LT(std::abs(moved), 0.05) << mark;
   }
 }
 
 TEST(Published, NoCaseHasAKnobOfItsOwn) {
-  // What a case may set is how the machine was set up; how software stages and what models say holds for all cases.
-  const std::set<std::string> allowed{"acs", "iommu", "iommu_page_size", "link", "max_payload", "max_read_request", "relaxed_ordering"};
+  // What a case may set is how the machine was set up; how software stages and what models say
+  // holds for all cases.
+  const std::set<std::string> allowed{"acs",
+                                      "iommu",
+                                      "iommu_page_size",
+                                      "link",
+                                      "max_payload",
+                                      "max_read_request",
+                                      "relaxed_ordering"};
   for (const PublishedCase& one : published().cases) {
     EXPECT_FALSE(load_topology(one.topology, one.settings).staging.has_value()) << one.name;
     for (const Setting& setting : one.settings) {

@@ -16,21 +16,29 @@ const ModelLibrary& models() {
   return library;
 }
 
-std::string project_file(const std::string& path) { return std::string(GDR_PROJECT_DIR) + "/" + path; }
+std::string project_file(const std::string& path) {
+  return std::string(GDR_PROJECT_DIR) + "/" + path;
+}
 
 void expect_close(const std::string& what, double expected, double actual, double tolerance) {
   const double deviation = expected != 0 ? (actual - expected) / expected : actual;
-  fmt::print("{}: expected {:.6g}, actual {:.6g}, deviation {:+.4f} %\n", what, expected, actual, deviation * 100);
+  fmt::print("{}: expected {:.6g}, actual {:.6g}, deviation {:+.4f} %\n", what, expected, actual,
+             deviation * 100);
   EXPECT_LE(std::abs(deviation), tolerance) << what;
 }
 
 Lab::Lab(const std::string& file, const std::vector<std::string>& settings)
-    : topology(load_topology(project_file(file), parse_settings(settings))), graph(topology), parts(graph, models()) {}
+    : topology(load_topology(project_file(file), parse_settings(settings))),
+      graph(topology),
+      parts(graph, models()) {}
 
 Lab::Lab(const json::Value& document, const std::vector<std::string>& settings)
-    : topology(read_topology(document, "lab", "", parse_settings(settings))), graph(topology), parts(graph, models()) {}
+    : topology(read_topology(document, "lab", "", parse_settings(settings))),
+      graph(topology),
+      parts(graph, models()) {}
 
-Transfer Lab::transfer(const std::string& from, const std::string& to, PathKind path, Bytes size, Operation operation) const {
+Transfer Lab::transfer(const std::string& from, const std::string& to, PathKind path, Bytes size,
+                       Operation operation) const {
   Transfer t;
   t.from = find_device(topology, from);
   t.to = find_device(topology, to);
@@ -41,7 +49,9 @@ Transfer Lab::transfer(const std::string& from, const std::string& to, PathKind 
   return t;
 }
 
-Prediction Lab::run(const Transfer& transfer, const Options& options) const { return predict(simulator(), parts, transfer, options); }
+Prediction Lab::run(const Transfer& transfer, const Options& options) const {
+  return predict(simulator(), parts, transfer, options);
+}
 
 Scenario Lab::scenario(const Transfer& transfer, const Drive& drive) const {
   ScenarioBuilder builder(parts);
@@ -70,7 +80,8 @@ json::Value two_switch_host() {
         {"name": "nic1", "kind": "nic", "model": "connectx-6-hdr", "under": "sw1", "link": "gen4x16", "acs": []}
       ]
     }]
-  })", "two-switch-host");
+  })",
+                     "two-switch-host");
 }
 
 }  // namespace gdr::sim

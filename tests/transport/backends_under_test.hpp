@@ -17,7 +17,9 @@ struct BackendUnderTest {
   bool copy_engine = true;
   std::string skip;  ///< why it cannot run here
 };
-inline std::ostream& operator<<(std::ostream& out, const BackendUnderTest& backend) { return out << backend.name; }
+inline std::ostream& operator<<(std::ostream& out, const BackendUnderTest& backend) {
+  return out << backend.name;
+}
 
 /// host, fake in three moods, cuda over the stub, bar where there is a /dev/gdr-gpu0.
 std::vector<BackendUnderTest> backends_under_test();

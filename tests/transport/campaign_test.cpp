@@ -1,4 +1,5 @@
-// Many things go wrong at once, from a seed: every run ends with the right bytes or a named error, in time.
+// Many things go wrong at once, from a seed: every run ends with the right bytes or a named error,
+// in time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +53,9 @@ void Trial::choose_faults(DoubleFaults& faults) {
   if (random.one_in(2)) faults.reorder = random.percent(10);
   if (random.one_in(3)) faults.corrupt = random.percent(5);
   if (random.one_in(3)) faults.full = 0.3;
-  if (random.one_in(4)) faults.outages = {{random.one_in(2) ? "a0" : "b0", random.microseconds(3000), random.microseconds(80000)}};
+  if (random.one_in(4))
+    faults.outages = {
+        {random.one_in(2) ? "a0" : "b0", random.microseconds(3000), random.microseconds(80000)}};
   if (random.one_in(6)) faults.deaths = {{"b0", random.microseconds(3000)}};
   if (random.one_in(5)) faults.refuse_dma_buf = EOPNOTSUPP;
 }
@@ -87,14 +90,16 @@ std::string Trial::transfer(Pair& pair) {
   EndConnection& a = *pair.a.connection;
   EndConnection& b = *pair.b.connection;
   const auto both_know = [&] { return !a.status().ok() && !b.status().ok(); };
-  if (!a.status().ok() || !b.status().ok()) return named(pair.run_until(both_know, Duration{20}) ? "" : "one side alone gave up");
+  if (!a.status().ok() || !b.status().ok())
+    return named(pair.run_until(both_know, Duration{20}) ? "" : "one side alone gave up");
   const std::size_t size = 1 + random.below(400000);
   const auto from = pair.a.allocate(size);
   const auto to = pair.b.allocate(size);
   const auto bytes = End::pattern(size, static_cast<unsigned>(seed));
   pair.a.put(from, bytes);
   if (!b.share(1, to, Bytes{size}).ok()) return named();
-  if (!pair.run_until([&] { return a.shared(1).has_value() || !a.status().ok(); })) return "a share never arrived";
+  if (!pair.run_until([&] { return a.shared(1).has_value() || !a.status().ok(); }))
+    return "a share never arrived";
   if (!a.status().ok()) return named();
   const auto operation = a.write(from, *a.shared(1), Bytes{0}, Bytes{size}, 77);
   const std::uint64_t spoil = random.below(10);
@@ -105,11 +110,15 @@ std::string Trial::transfer(Pair& pair) {
   if (!operation.ok()) return named();
   const Duration asked = pair.now();
   std::optional<Finished> done;
-  if (!pair.run_until([&] { return (done = a.test(operation.value())).has_value(); }, Duration{20})) return "a write never ended";
+  if (!pair.run_until([&] { return (done = a.test(operation.value())).has_value(); }, Duration{20}))
+    return "a write never ended";
   if ((pair.now() - asked).seconds > limit.seconds * 1.1) return "a write ended after its limit";
-  if (!done->status.ok()) return named(done->status.text().empty() ? "an error without a word" : "");
+  if (!done->status.ok())
+    return named(done->status.text().empty() ? "an error without a word" : "");
   std::optional<Arrival> arrival;
-  if (!pair.run_until([&] { return (arrival = b.arrival()).has_value() || !b.status().ok(); }, Duration{20})) return "B was never told";
+  if (!pair.run_until([&] { return (arrival = b.arrival()).has_value() || !b.status().ok(); },
+                      Duration{20}))
+    return "B was never told";
   if (arrival && spoil != 0 && pair.b.get(to, size) != bytes) return "wrong bytes";
   return b.arrival() ? "told twice" : "";
 }
@@ -132,11 +141,13 @@ TEST(Campaign, EveryRunEndsWithTheRightBytesOrANamedErrorInTime) {
   std::uint64_t failed = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Trial run(seed);
-    EXPECT_EQ(run.result(), "") << "seed " << seed << ": GDR_CAMPAIGN_SEED=" << seed << " repeats it";
+    EXPECT_EQ(run.result(), "") << "seed " << seed << ": GDR_CAMPAIGN_SEED=" << seed
+                                << " repeats it";
     if (run.failed_by_name) ++failed;
   }
   if (chosen != nullptr) return;
-  std::printf("%lu of %lu runs ended with a named error\n", static_cast<unsigned long>(failed), static_cast<unsigned long>(count));
+  std::printf("%lu of %lu runs ended with a named error\n", static_cast<unsigned long>(failed),
+              static_cast<unsigned long>(count));
   EXPECT_GT(failed, 30U) << "the faults are too mild to test anything";
   EXPECT_LT(failed, 300U) << "hardly anything works";
 }

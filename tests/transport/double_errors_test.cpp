@@ -1,4 +1,5 @@
-// What goes wrong has a name and comes within its time: where the double alone can do it, or where one end is enough.
+// What goes wrong has a name and comes within its time: where the double alone can do it, or where
+// one end is enough.
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
@@ -18,7 +19,9 @@ PairOptions with_path(Path path) {
 }
 
 /// A write of 4 MiB that `spoil` gets at when it is under way.
-Finished spoiled_write(Pair& pair, const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
+Finished spoiled_write(
+    Pair& pair,
+    const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
   const auto from = pair.a.allocate(4U << 20U);
   const auto to = pair.b.allocate(4U << 20U);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
@@ -37,9 +40,11 @@ TEST(Errors, ASilentPeerIsNoticedByTheRetriesOfTheNic) {
     const auto to = pair.b.allocate(4096);
     const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
     pair.run_until([&] { return pair.now() > Duration{0.02}; });
-    const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
+    const Finished done =
+        pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
     EXPECT_EQ(done.status.cause(), Cause::peer_gone) << done.status.to_string();
-    EXPECT_NE(done.status.text().find("does not answer on a0"), std::string::npos) << done.status.text();
+    EXPECT_NE(done.status.text().find("does not answer on a0"), std::string::npos)
+        << done.status.text();
     EXPECT_LT(pair.now().seconds, 0.1) << "7 times 4.2 ms and a little";
   }
 }
@@ -52,9 +57,11 @@ TEST(Errors, AnAddressThatIsGoneIsNamed) {
   const auto to = pair.b.allocate(4096);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
   pair.run_until([&] { return pair.now() > Duration{0.011}; });
-  const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
+  const Finished done =
+      pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::link_lost) << done.status.to_string();
-  EXPECT_EQ(done.status.text(), "a0: its address 10.0.1.1 is gone from GID index 2 (transport retry counter exceeded)");
+  EXPECT_EQ(done.status.text(),
+            "a0: its address 10.0.1.1 is gone from GID index 2 (transport retry counter exceeded)");
 }
 
 TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
@@ -66,8 +73,10 @@ TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
     const auto to = pair.b.allocate(4096);
     const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
     pair.run_until([&] { return pair.now() > Duration{0.011}; });
-    const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
-    EXPECT_EQ(done.status.cause(), length > 1 ? Cause::link_lost : Cause::ok) << done.status.to_string();
+    const Finished done =
+        pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
+    EXPECT_EQ(done.status.cause(), length > 1 ? Cause::link_lost : Cause::ok)
+        << done.status.to_string();
   }
 }
 
@@ -79,7 +88,8 @@ TEST(Errors, ChangedBytesAreFoundWhenTheyAreChecked) {
   const Finished done = spoiled_write(pair, [](auto, auto) {});
   EXPECT_EQ(done.status.cause(), Cause::corrupt) << done.status.to_string();
   EXPECT_NE(done.status.text().find("CRC32C"), std::string::npos);
-  EXPECT_FALSE(pair.b.connection->arrival().has_value()) << "nobody is told of bytes that are wrong";
+  EXPECT_FALSE(pair.b.connection->arrival().has_value())
+      << "nobody is told of bytes that are wrong";
 }
 
 TEST(SetUp, APeerThatSaysNothingOrNonsenseIsGivenUp) {
@@ -94,7 +104,8 @@ TEST(SetUp, APeerThatSaysNothingOrNonsenseIsGivenUp) {
       ASSERT_TRUE(theirs->write_some(std::as_bytes(std::span(text))).ok());
     }
     ASSERT_TRUE(pair.run_until([&] { return connection->ready().has_value(); }));
-    EXPECT_EQ(connection->status().cause(), nonsense ? Cause::protocol : Cause::timed_out) << connection->status().to_string();
+    EXPECT_EQ(connection->status().cause(), nonsense ? Cause::protocol : Cause::timed_out)
+        << connection->status().to_string();
   }
 }
 
@@ -109,13 +120,16 @@ TEST(SetUp, OptionsOutOfRangeAreRefused) {
     }
     return std::string("not refused");
   };
-  EXPECT_EQ(refused([](TransportOptions& o) { o.retries = 7; }), "retries: 7; they are 0 to 6, since 7 means for ever");
-  EXPECT_EQ(refused([](TransportOptions& o) { o.gid_index = 9; }).substr(0, 37), "a0: there is no GID index 9; there ar");
+  EXPECT_EQ(refused([](TransportOptions& o) { o.retries = 7; }),
+            "retries: 7; they are 0 to 6, since 7 means for ever");
+  EXPECT_EQ(refused([](TransportOptions& o) { o.gid_index = 9; }).substr(0, 37),
+            "a0: there is no GID index 9; there ar");
   EXPECT_EQ(refused([](TransportOptions& o) {
               o.nics = {{"mlx5_9", {}, {}}};
             }),
             "there is no RDMA device mlx5_9, or it cannot be opened");
-  EXPECT_EQ(refused([](TransportOptions& o) { o.queue_pairs = 0; }), "queue pairs: 0; they are 1 to 64");
+  EXPECT_EQ(refused([](TransportOptions& o) { o.queue_pairs = 0; }),
+            "queue pairs: 0; they are 1 to 64");
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct MemoryChoice {
 /// `index` is 0 for A and 1 for B. Throws InputError.
 std::shared_ptr<memory::DeviceMemory> make_memory(const MemoryChoice& choice, unsigned index);
 
-/// A connection of this process, or one of the process at the other end. The functions are Connection's.
+/// A connection of this process, or one of the process at the other end. The functions are
+/// Connection's.
 class EndConnection {
  public:
   explicit EndConnection(std::unique_ptr<Connection> connection) : here_(std::move(connection)) {}
@@ -39,13 +40,15 @@ class EndConnection {
   Status share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size);
   Status unshare(std::uint64_t tag);
   [[nodiscard]] std::optional<RemoteRange> shared(std::uint64_t tag);
-  Result<OperationId> write(memory::DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
-                            std::optional<std::uint32_t> immediate = {});
-  Result<OperationId> read(memory::DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size);
+  Result<OperationId> write(memory::DevicePointer from, const RemoteRange& to, Bytes offset,
+                            Bytes size, std::optional<std::uint32_t> immediate = {});
+  Result<OperationId> read(memory::DevicePointer to, const RemoteRange& from, Bytes offset,
+                           Bytes size);
   Result<OperationId> send(memory::DevicePointer from, Bytes size);
   Result<OperationId> receive(memory::DevicePointer to, Bytes room);
   Result<OperationId> fetch_add(const RemoteRange& at, Bytes offset, std::uint64_t operand);
-  Result<OperationId> compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected, std::uint64_t desired);
+  Result<OperationId> compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected,
+                                   std::uint64_t desired);
   std::optional<Finished> test(OperationId operation);
   std::optional<Arrival> arrival();
   void close();
@@ -65,7 +68,9 @@ struct End {
   std::unique_ptr<EndConnection> connection;
 
   [[nodiscard]] std::vector<std::string> log() const;
-  [[nodiscard]] memory::DevicePointer allocate(std::size_t size) const { return memory->allocate(Bytes{size}).value(); }
+  [[nodiscard]] memory::DevicePointer allocate(std::size_t size) const {
+    return memory->allocate(Bytes{size}).value();
+  }
   /// Bytes from a seed.
   static std::vector<std::uint8_t> pattern(std::size_t size, unsigned seed);
   void put(memory::DevicePointer to, const std::vector<std::uint8_t>& bytes) const;

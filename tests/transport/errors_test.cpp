@@ -46,7 +46,9 @@ PairOptions with_short_limit(const Way& way) {
 constexpr double lateness(bool guests) { return guests ? 2 : 0.1; }
 
 /// A write of 4 MiB that `spoil` gets at when it is under way.
-Finished spoiled_write(Pair& pair, const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
+Finished spoiled_write(
+    Pair& pair,
+    const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
   const auto from = pair.a.allocate(4U << 20U);
   const auto to = pair.b.allocate(4U << 20U);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
@@ -57,29 +59,37 @@ Finished spoiled_write(Pair& pair, const std::function<void(memory::DevicePointe
 }
 
 class EveryWay : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Paths, EveryWay, testing::ValuesIn(ways()), [](const testing::TestParamInfo<Way>& way) {
-  return std::string(to_string(way.param.path)) + (way.param.memory == MemoryChoice::Kind::bar ? "_bar" : "");
-});
+INSTANTIATE_TEST_SUITE_P(Paths, EveryWay, testing::ValuesIn(ways()),
+                         [](const testing::TestParamInfo<Way>& way) {
+                           return std::string(to_string(way.param.path)) +
+                                  (way.param.memory == MemoryChoice::Kind::bar ? "_bar" : "");
+                         });
 
 TEST_P(EveryWay, APeerThatClosesIsNamed) {
   Pair pair(with(GetParam()));
   const Finished done = spoiled_write(pair, [&](auto, auto) { pair.b.connection->close(); });
   EXPECT_EQ(done.status.cause(), Cause::peer_gone) << done.status.to_string();
   EXPECT_EQ(pair.b.connection->status().cause(), Cause::cancelled);
-  EXPECT_EQ(pair.a.connection->write({1}, {}, {}, {}).status().cause(), Cause::peer_gone) << "the connection keeps its cause";
+  EXPECT_EQ(pair.a.connection->write({1}, {}, {}, {}).status().cause(), Cause::peer_gone)
+      << "the connection keeps its cause";
 }
 
 TEST_P(EveryWay, MemoryFreedUnderWayIsNamedOnBothSides) {
   {
     Pair pair(with(GetParam()));
-    const Finished done = spoiled_write(pair, [&](auto from, auto) { ASSERT_TRUE(pair.a.memory->free(from).ok()); });
+    const Finished done =
+        spoiled_write(pair, [&](auto from, auto) { ASSERT_TRUE(pair.a.memory->free(from).ok()); });
     EXPECT_EQ(done.status.cause(), Cause::memory_freed) << done.status.to_string();
-    EXPECT_TRUE(pair.run_until([&] { return pair.b.connection->status().cause() == Cause::peer_failed; }));
-    EXPECT_NE(pair.b.connection->status().text().find("memory_freed"), std::string::npos) << pair.b.connection->status().text();
+    EXPECT_TRUE(
+        pair.run_until([&] { return pair.b.connection->status().cause() == Cause::peer_failed; }));
+    EXPECT_NE(pair.b.connection->status().text().find("memory_freed"), std::string::npos)
+        << pair.b.connection->status().text();
   }
   Pair pair(with(GetParam()));
-  const Finished done = spoiled_write(pair, [&](auto, auto to) { ASSERT_TRUE(pair.b.memory->free(to).ok()); });
-  EXPECT_TRUE(done.status.cause() == Cause::remote_access || done.status.cause() == Cause::peer_failed ||
+  const Finished done =
+      spoiled_write(pair, [&](auto, auto to) { ASSERT_TRUE(pair.b.memory->free(to).ok()); });
+  EXPECT_TRUE(done.status.cause() == Cause::remote_access ||
+              done.status.cause() == Cause::peer_failed ||
               done.status.cause() == Cause::memory_freed)
       << done.status.to_string();
   EXPECT_FALSE(pair.b.connection->arrival().has_value());
@@ -90,12 +100,16 @@ TEST_P(EveryWay, ARangeThatIsNotSharedIsRefused) {
   const auto from = pair.a.allocate(4096);
   const auto to = pair.b.allocate(4096);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
-  EXPECT_EQ(pair.a.connection->write(from, range, Bytes{1}, Bytes{4096}).status().cause(), Cause::invalid) << "beyond the range";
+  EXPECT_EQ(pair.a.connection->write(from, range, Bytes{1}, Bytes{4096}).status().cause(),
+            Cause::invalid)
+      << "beyond the range";
   ASSERT_TRUE(pair.b.connection->unshare(1).ok());
-  const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
+  const Finished done =
+      pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   if (GetParam().path == Path::gdr) {
     // The key is valid while the NIC has it registered; or A has heard of it already.
-    EXPECT_TRUE(done.status.ok() || done.status.cause() == Cause::invalid) << done.status.to_string();
+    EXPECT_TRUE(done.status.ok() || done.status.cause() == Cause::invalid)
+        << done.status.to_string();
   } else {
     EXPECT_EQ(done.status.cause(), Cause::remote_access) << done.status.to_string();
     EXPECT_TRUE(pair.a.connection->status().ok()) << "the connection goes on";
@@ -110,11 +124,14 @@ TEST_P(EveryWay, TooManyOperationsAreRefused) {
   const auto to = pair.b.allocate(1U << 20U);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 1U << 20U);
   std::vector<Result<OperationId>> asked;
-  for (int i = 0; i < 9; ++i) asked.push_back(pair.a.connection->write(from, range, Bytes{0}, Bytes{1U << 20U}));
+  for (int i = 0; i < 9; ++i)
+    asked.push_back(pair.a.connection->write(from, range, Bytes{0}, Bytes{1U << 20U}));
   EXPECT_EQ(asked.back().status().cause(), Cause::queue_full);
   asked.pop_back();
   for (const auto& operation : asked) EXPECT_TRUE(pair.finish(pair.a, operation).status.ok());
-  EXPECT_TRUE(pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{1})).status.ok()) << "there is room again";
+  EXPECT_TRUE(
+      pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{1})).status.ok())
+      << "there is room again";
 }
 
 TEST_P(EveryWay, AReceiveThatNothingMeetsEndsAlone) {
@@ -134,7 +151,8 @@ TEST_P(EveryWay, ASendThatIsLongerThanItsReceiveIsRefusedOnBothSides) {
   const auto receive = pair.b.connection->receive(to, Bytes{100});
   const Finished sent = pair.finish(pair.a, pair.a.connection->send(from, Bytes{101}));
   EXPECT_EQ(sent.status.cause(), Cause::invalid);
-  EXPECT_NE(sent.status.text().find("a send of 101B met a receive of 100B"), std::string::npos) << sent.status.text();
+  EXPECT_NE(sent.status.text().find("a send of 101B met a receive of 100B"), std::string::npos)
+      << sent.status.text();
   EXPECT_EQ(pair.finish(pair.b, receive).status.cause(), Cause::invalid);
 }
 
@@ -148,7 +166,9 @@ TEST_P(EveryWay, ASendThatNobodyReceivesIsCancelledInTime) {
   EXPECT_FALSE(pair.a.connection->status().ok()) << "its memory is no longer in use";
 }
 
-void never_registers(MemoryChoice& memory) { memory.faults.peer_memory = memory.faults.dma_buf = false; }
+void never_registers(MemoryChoice& memory) {
+  memory.faults.peer_memory = memory.faults.dma_buf = false;
+}
 std::vector<NicChoice> near(const std::string& nic) { return {{nic, {}, Distance::pix}}; }
 
 TEST(Fallback, AutomaticallyToStagedWithALine) {
@@ -163,10 +183,13 @@ TEST(Fallback, AutomaticallyToStagedWithALine) {
   ASSERT_EQ(log_a.size(), 1U);
   ASSERT_EQ(log_b.size(), 1U);
   const std::string wanted_a = fmt::format(
-      "GPU Direct RDMA Disabled for GPU fake0 / HCA {} (distance 1 <= 2), path staged: the peer: fake1 does not regist", nic_name("a0"));
+      "GPU Direct RDMA Disabled for GPU fake0 / HCA {} (distance 1 <= 2), path staged: the peer: "
+      "fake1 does not regist",
+      nic_name("a0"));
   EXPECT_EQ(log_a[0].substr(0, wanted_a.size()), wanted_a);
   const std::string wanted_b = fmt::format(
-      "path staged: fake1 does not register with {0}: dma-buf: the driver exports no dma-buf; peer memory: {0}: ibv_reg_mr of 64KiB: Bad "
+      "path staged: fake1 does not register with {0}: dma-buf: the driver exports no dma-buf; peer "
+      "memory: {0}: ibv_reg_mr of 64KiB: Bad "
       "address (errno 14)",
       nic_name("b0"));
   EXPECT_NE(log_b[0].find(wanted_b), std::string::npos) << log_b[0];
@@ -179,8 +202,11 @@ TEST(Fallback, AskedForByNameItIsAnError) {
     Pair pair(options);
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("registration_refused: path gdr was asked for: fake0 does not register with " +
-                                                      nic_name("a0") + ": dma-"))
+    EXPECT_TRUE(
+        std::string(error.what())
+            .starts_with(
+                "registration_refused: path gdr was asked for: fake0 does not register with " +
+                nic_name("a0") + ": dma-"))
         << error.what();
   }
 }
@@ -199,7 +225,8 @@ TEST(Fallback, OfOneBufferIsLoggedOrAnError) {
     const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
     const auto bytes = End::pattern(4U << 20U, 5);
     pair.a.put(large, bytes);
-    const Finished done = pair.finish(pair.a, pair.a.connection->write(large, range, Bytes{0}, Bytes{4U << 20U}));
+    const Finished done =
+        pair.finish(pair.a, pair.a.connection->write(large, range, Bytes{0}, Bytes{4U << 20U}));
     const auto log = pair.a.log();
     if (by_name) {
       EXPECT_EQ(done.status.cause(), Cause::registration_refused) << done.status.to_string();
@@ -209,11 +236,13 @@ TEST(Fallback, OfOneBufferIsLoggedOrAnError) {
     EXPECT_TRUE(done.status.ok()) << done.status.to_string();
     EXPECT_EQ(pair.b.get(to, 4U << 20U), bytes);
     ASSERT_EQ(log.size(), 2U);
-    const std::string wanted =
-        fmt::format("GPU Direct RDMA Disabled for GPU fake0 / HCA {}: write of 4MiB is staged", nic_name("a0"));
+    const std::string wanted = fmt::format(
+        "GPU Direct RDMA Disabled for GPU fake0 / HCA {}: write of 4MiB is staged", nic_name("a0"));
     EXPECT_NE(log[1].find(wanted), std::string::npos) << log[1];
     // Half of it can be registered alone.
-    EXPECT_TRUE(pair.finish(pair.a, pair.a.connection->write(large + Bytes{1U << 20U}, range, Bytes{0}, Bytes{1U << 19U})).status.ok());
+    EXPECT_TRUE(pair.finish(pair.a, pair.a.connection->write(large + Bytes{1U << 20U}, range,
+                                                             Bytes{0}, Bytes{1U << 19U}))
+                    .status.ok());
     EXPECT_EQ(pair.a.connection->bytes().rdma, Bytes{1U << 19U});
   }
 }
@@ -226,9 +255,12 @@ TEST(Fallback, ByDistance) {
     Pair pair(options);
     EXPECT_EQ(pair.a.connection->path(), distance == Distance::pxb ? Path::gdr : Path::staged);
     const std::string line = pair.a.log()[0];
-    const std::string wanted = distance == Distance::pxb ? "Enabled for GPU fake0 / HCA {} (distance 2 <= 2), path gdr: "
-                                                         : "Disabled for GPU fake0 / HCA {} (distance 3 > 2), path staged: PHB is farther";
-    EXPECT_NE(line.find(fmt::format(fmt::runtime(wanted), nic_name("a0"))), std::string::npos) << line;
+    const std::string wanted =
+        distance == Distance::pxb
+            ? "Enabled for GPU fake0 / HCA {} (distance 2 <= 2), path gdr: "
+            : "Disabled for GPU fake0 / HCA {} (distance 3 > 2), path staged: PHB is farther";
+    EXPECT_NE(line.find(fmt::format(fmt::runtime(wanted), nic_name("a0"))), std::string::npos)
+        << line;
   }
 }
 
@@ -242,7 +274,8 @@ TEST(Connections, ManyOfOnePairOfTransports) {
   const auto to = pair.b.allocate(count * size);
   const auto bytes = End::pattern(count * size, 8);
   pair.a.put(from, bytes);
-  std::vector<std::pair<std::unique_ptr<EndConnection>, std::unique_ptr<EndConnection>>> connections;
+  std::vector<std::pair<std::unique_ptr<EndConnection>, std::unique_ptr<EndConnection>>>
+      connections;
   for (std::size_t i = 0; i < count; ++i) connections.push_back(pair.connect());
   std::vector<Result<OperationId>> writes;
   for (std::size_t i = 0; i < count; ++i) {
@@ -250,7 +283,8 @@ TEST(Connections, ManyOfOnePairOfTransports) {
     ASSERT_TRUE(pair.run_until([&] { return a->ready().has_value() && b->ready().has_value(); }));
     ASSERT_TRUE(b->share(1, to, Bytes{count * size}).ok());
     ASSERT_TRUE(pair.run_until([&] { return a->shared(1).has_value(); }));
-    writes.push_back(a->write(from + Bytes{i * size}, *a->shared(1), Bytes{i * size}, Bytes{size}, static_cast<std::uint32_t>(i)));
+    writes.push_back(a->write(from + Bytes{i * size}, *a->shared(1), Bytes{i * size}, Bytes{size},
+                              static_cast<std::uint32_t>(i)));
   }
   for (std::size_t i = 0; i < count; ++i) {
     auto& [a, b] = connections[i];
@@ -265,7 +299,8 @@ TEST(Connections, ManyOfOnePairOfTransports) {
   EXPECT_EQ(pair.b.get(to, count * size), bytes);
 }
 
-/// What takes the place of memory that was freed is registered anew: a stale registration would move the old pages.
+/// What takes the place of memory that was freed is registered anew: a stale registration would
+/// move the old pages.
 TEST_P(EveryWay, MemoryInThePlaceOfFreedMemoryIsTheOneThatMoves) {
   Pair pair(with(GetParam()));
   constexpr std::size_t size = 200000;
@@ -275,7 +310,8 @@ TEST_P(EveryWay, MemoryInThePlaceOfFreedMemoryIsTheOneThatMoves) {
     const RemoteRange range = pair.share(pair.b, pair.a, round, to, size);
     const auto bytes = End::pattern(size, 20 + round);
     pair.a.put(from, bytes);
-    const Finished done = pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{size}, round));
+    const Finished done =
+        pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{size}, round));
     ASSERT_TRUE(done.status.ok()) << done.status.to_string();
     ASSERT_TRUE(pair.run_until([&] { return pair.b.connection->arrival().has_value(); }));
     EXPECT_EQ(pair.b.get(to, size), bytes);
@@ -291,7 +327,8 @@ TEST(Fallback, SidesThatWantDifferentPathsSayWhich) {
   options.b.path = Path::staged;
   Pair pair(options);
   EXPECT_EQ(pair.b.connection->status().cause(), Cause::invalid);
-  EXPECT_EQ(pair.a.connection->status().text(), "the peer refused: invalid: path staged was asked for here and gdr by the peer");
+  EXPECT_EQ(pair.a.connection->status().text(),
+            "the peer refused: invalid: path staged was asked for here and gdr by the peer");
 }
 
 }  // namespace

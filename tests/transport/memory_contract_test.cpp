@@ -30,8 +30,8 @@ std::vector<BackendUnderTest> backends_under_test() {
                       true, ""});
   backends.push_back({"cuda_stub", [] { return make_cuda_memory(0, GDR_STUB_CUDA); }, true, ""});
   const bool guest = std::filesystem::exists("/dev/gdr-gpu0");
-  backends.push_back(
-      {"bar", [] { return make_bar_memory(0); }, true, guest ? "" : "there is no /dev/gdr-gpu0: it is in guests of gdr emulate"});
+  backends.push_back({"bar", [] { return make_bar_memory(0); }, true,
+                      guest ? "" : "there is no /dev/gdr-gpu0: it is in guests of gdr emulate"});
   return backends;
 }
 
@@ -108,11 +108,14 @@ TEST_P(MemoryContract, SumsRoundToNearestEven) {
   };
   EXPECT_EQ(sum_of(ElementType::float32, 1.5F, 2.25F), 3.75F);
   EXPECT_EQ(sum_of(ElementType::int32, 2147483647, 1), -2147483647 - 1);
-  const auto half = [&](float a, float b) { return half_to_float(sum_of(ElementType::float16, float_to_half(a), float_to_half(b))); };
+  const auto half = [&](float a, float b) {
+    return half_to_float(sum_of(ElementType::float16, float_to_half(a), float_to_half(b)));
+  };
   EXPECT_EQ(half(2048, 1), 2048);  // halfway between 2048 and 2050: the even one
   EXPECT_EQ(half(2048, 3), 2052);  // halfway between 2050 and 2052: the even one
   const auto bfloat = [&](float a, float b) {
-    return bfloat16_to_float(sum_of(ElementType::bfloat16, float_to_bfloat16(a), float_to_bfloat16(b)));
+    return bfloat16_to_float(
+        sum_of(ElementType::bfloat16, float_to_bfloat16(a), float_to_bfloat16(b)));
   };
   EXPECT_EQ(bfloat(256, 1), 256);
   EXPECT_EQ(bfloat(256, 3), 260);
@@ -149,22 +152,27 @@ TEST_P(MemoryContract, AnEventIsDoneWhenWhatIsBeforeItIs) {
     if (done.value()) break;
   }
   EXPECT_EQ(back, bytes);
-  EXPECT_EQ(memory_->done(event.value()).status().cause(), Cause::invalid) << "an event that was done is gone";
+  EXPECT_EQ(memory_->done(event.value()).status().cause(), Cause::invalid)
+      << "an event that was done is gone";
   memory_->destroy_stream(stream);
-  EXPECT_EQ(memory_->fill(base, 0, Bytes{1}, stream).cause(), Cause::invalid) << "the stream is gone";
+  EXPECT_EQ(memory_->fill(base, 0, Bytes{1}, stream).cause(), Cause::invalid)
+      << "the stream is gone";
 }
 
 TEST_P(MemoryContract, RangesOutsideAnAllocationAreRefused) {
   const DevicePointer base = allocate(Bytes{memory_->granularity()});
   const Bytes size = memory_->granularity();
   std::vector<std::uint8_t> bytes(size.count + 1);
-  EXPECT_EQ(memory_->copy_in(base, bytes.data(), Bytes{size.count + 1}, {}).cause(), Cause::invalid);
+  EXPECT_EQ(memory_->copy_in(base, bytes.data(), Bytes{size.count + 1}, {}).cause(),
+            Cause::invalid);
   EXPECT_EQ(memory_->copy_out(bytes.data(), base + Bytes{1}, size, {}).cause(), Cause::invalid);
   EXPECT_EQ(memory_->copy_within(base, base + Bytes{1}, size, {}).cause(), Cause::invalid);
   EXPECT_EQ(memory_->copy_within(base + Bytes{1}, base, size, {}).cause(), Cause::invalid);
   EXPECT_EQ(memory_->fill(DevicePointer{64}, 0, Bytes{1}, {}).cause(), Cause::invalid);
-  EXPECT_EQ(memory_->reduce(base, base, size.count / 4 + 1, ElementType::int32, {}).cause(), Cause::invalid);
-  EXPECT_EQ(memory_->reduce(base, base, ~std::uint64_t{0} / 2, ElementType::int32, {}).cause(), Cause::invalid);
+  EXPECT_EQ(memory_->reduce(base, base, size.count / 4 + 1, ElementType::int32, {}).cause(),
+            Cause::invalid);
+  EXPECT_EQ(memory_->reduce(base, base, ~std::uint64_t{0} / 2, ElementType::int32, {}).cause(),
+            Cause::invalid);
   EXPECT_EQ(memory_->export_range(base, Bytes{size.count * 2}).status().cause(), Cause::invalid);
   EXPECT_EQ(memory_->flush(base, Bytes{size.count + 1}).cause(), Cause::invalid);
   EXPECT_TRUE(memory_->copy_in(base, bytes.data(), Bytes{0}, {}).ok());
@@ -182,8 +190,10 @@ TEST_P(MemoryContract, APointerTellsItsAllocation) {
   EXPECT_FALSE(memory_->query(a).has_value());
   EXPECT_EQ(memory_->free(a).cause(), Cause::invalid) << "freed twice";
   const DevicePointer again = allocate(size);
-  EXPECT_NE(memory_->query(again)->allocation, info->allocation) << "numbers are not used twice, addresses are";
-  EXPECT_EQ(memory_->free(again + Bytes{1}).cause(), Cause::invalid) << "not where an allocation starts";
+  EXPECT_NE(memory_->query(again)->allocation, info->allocation)
+      << "numbers are not used twice, addresses are";
+  EXPECT_EQ(memory_->free(again + Bytes{1}).cause(), Cause::invalid)
+      << "not where an allocation starts";
 }
 
 TEST_P(MemoryContract, FreedMemoryCanBeHadAgain) {
@@ -192,7 +202,8 @@ TEST_P(MemoryContract, FreedMemoryCanBeHadAgain) {
     const DevicePointer base = allocate(Bytes{std::uint64_t{128} << 20U});
     ASSERT_TRUE(memory_->free(base).ok());
   }
-  EXPECT_EQ(memory_->allocate(Bytes{std::uint64_t{1} << 62U}).status().cause(), Cause::out_of_memory);
+  EXPECT_EQ(memory_->allocate(Bytes{std::uint64_t{1} << 62U}).status().cause(),
+            Cause::out_of_memory);
 }
 
 TEST_P(MemoryContract, ListenersHearOfFreedMemoryWhileItIsThereAndNobodyGetsAtItAnyMore) {
@@ -224,8 +235,9 @@ TEST_P(MemoryContract, CountsWhatMovedTheBytes) {
   ASSERT_TRUE(memory_->copy_within(base + Bytes{4096}, base, Bytes{50}, {}).ok());
   ASSERT_TRUE(memory_->fill(base, 1, Bytes{4096}, {}).ok());
   ASSERT_TRUE(memory_->synchronize({}).ok());
-  const MoverBytes expected =
-      GetParam().copy_engine ? MoverBytes{Bytes{1000}, Bytes{300}, Bytes{50}, Bytes{0}} : MoverBytes{{}, {}, {}, Bytes{1350}};
+  const MoverBytes expected = GetParam().copy_engine
+                                  ? MoverBytes{Bytes{1000}, Bytes{300}, Bytes{50}, Bytes{0}}
+                                  : MoverBytes{{}, {}, {}, Bytes{1350}};
   EXPECT_EQ(memory_->moved(), expected);
 }
 
@@ -235,7 +247,8 @@ TEST_P(MemoryContract, AnExportedRangeIsTheMemoryItself) {
   auto exported = memory_->export_range(base + memory_->granularity(), memory_->granularity());
   ASSERT_TRUE(exported.ok()) << exported.status().to_string();
   ASSERT_TRUE(exported.value().host_address.has_value()) << exported.value().no_host_address;
-  // The CPU plays the NIC: what it writes by that address is in the device's memory once it is flushed.
+  // The CPU plays the NIC: what it writes by that address is in the device's memory once it is
+  // flushed.
   auto* nic = reinterpret_cast<std::uint8_t*>(*exported.value().host_address);
   std::memset(nic, 0x5a, 100);
   ASSERT_TRUE(memory_->flush(base + memory_->granularity(), Bytes{100}).ok());
@@ -245,7 +258,9 @@ TEST_P(MemoryContract, AnExportedRangeIsTheMemoryItself) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, MemoryContract, testing::ValuesIn(backends_under_test()),
-                         [](const testing::TestParamInfo<BackendUnderTest>& backend) { return backend.param.name; });
+                         [](const testing::TestParamInfo<BackendUnderTest>& backend) {
+                           return backend.param.name;
+                         });
 
 }  // namespace
 }  // namespace gdr::memory

@@ -36,13 +36,15 @@ TEST(FakeMemory, RefusesAsItIsTold) {
   const auto text = [&](std::uint64_t offset, std::uint64_t size) {
     return refusal(*memory, memory->export_range(base + Bytes{offset}, Bytes{size}));
   };
-  EXPECT_NE(text(0, 2U << 20U).find("the driver registers at most 1MiB"), std::string::npos) << text(0, 2U << 20U);
+  EXPECT_NE(text(0, 2U << 20U).find("the driver registers at most 1MiB"), std::string::npos)
+      << text(0, 2U << 20U);
   EXPECT_NE(text(0, 100).find("the range is not of whole granules of 64KiB"), std::string::npos);
   EXPECT_NE(text(4096, 64U << 10U).find("whole granules"), std::string::npos);
   {
     const auto first = memory->export_range(base, Bytes{1U << 20U});
     ASSERT_TRUE(first.ok());
-    EXPECT_NE(text(1U << 20U, 128U << 10U).find("1MiB of the BAR window of 1088KiB are taken"), std::string::npos)
+    EXPECT_NE(text(1U << 20U, 128U << 10U).find("1MiB of the BAR window of 1088KiB are taken"),
+              std::string::npos)
         << text(1U << 20U, 128U << 10U);
     EXPECT_EQ(text(1U << 20U, 64U << 10U), "none") << "what is left of the window";
   }
@@ -57,7 +59,8 @@ TEST(FakeMemory, WithoutPeerMemoryTheAddressHasNoPages) {
   const auto base = memory->allocate(Bytes{1}).value();
   const auto exported = memory->export_range(base, memory->granularity());
   ASSERT_TRUE(exported.ok());
-  EXPECT_EQ(exported.value().host_address, base.address) << "the device pointer, which no CPU can read";
+  EXPECT_EQ(exported.value().host_address, base.address)
+      << "the device pointer, which no CPU can read";
   EXPECT_FALSE(exported.value().dma_buf.has_value());
   EXPECT_EQ(exported.value().no_dma_buf, "the driver exports no dma-buf");
 }
@@ -69,7 +72,8 @@ TEST(FakeMemory, ADmaBufHoldsTheBytes) {
   ASSERT_TRUE(memory->fill(base, 0x42, Bytes{100}, {}).ok());
   const auto exported = memory->export_range(base, memory->granularity());
   const auto& dma_buf = *exported.value().dma_buf;
-  void* mapped = mmap(nullptr, 65536, PROT_READ, MAP_SHARED, dma_buf.fd.get(), static_cast<off_t>(dma_buf.offset.count));
+  void* mapped = mmap(nullptr, 65536, PROT_READ, MAP_SHARED, dma_buf.fd.get(),
+                      static_cast<off_t>(dma_buf.offset.count));
   ASSERT_NE(mapped, MAP_FAILED);
   EXPECT_EQ(static_cast<const char*>(mapped)[99], 0x42);
   munmap(mapped, 65536);
@@ -81,11 +85,13 @@ TEST(FakeMemory, AReadWithoutFlushIsStaleForTheShareThatWasAsked) {
     options.faults.stale_reads = share;
     const auto memory = make_fake_memory(options);
     const auto base = memory->allocate(Bytes{1U << 20U}).value();
-    auto* nic = reinterpret_cast<std::uint8_t*>(*memory->export_range(base, Bytes{1U << 20U}).value().host_address);
+    auto* nic = reinterpret_cast<std::uint8_t*>(
+        *memory->export_range(base, Bytes{1U << 20U}).value().host_address);
     std::memset(nic, 1, 1U << 20U);
     std::vector<std::uint8_t> seen(1U << 20U);
     ASSERT_TRUE(memory->copy_out(seen.data(), base, Bytes{seen.size()}, {}).ok());
-    const auto old = static_cast<double>(std::count(seen.begin(), seen.end(), 0)) / static_cast<double>(seen.size());
+    const auto old = static_cast<double>(std::count(seen.begin(), seen.end(), 0)) /
+                     static_cast<double>(seen.size());
     EXPECT_NEAR(old, share, share == 0.5 ? 0.15 : 0.0);
     ASSERT_TRUE(memory->flush(base, Bytes{1U << 20U}).ok());
     ASSERT_TRUE(memory->copy_out(seen.data(), base, Bytes{seen.size()}, {}).ok());
@@ -123,7 +129,9 @@ TEST(Arithmetic, EveryHalfAndBfloat16SurvivesTheWayThroughFloat) {
     const auto b = static_cast<std::uint16_t>(bits);
     const bool half_nan = (b & 0x7c00U) == 0x7c00U && (b & 0x3ffU) != 0;
     if (half_nan) {
-      ASSERT_TRUE(std::isnan(half_to_float(b)) && std::isnan(half_to_float(float_to_half(half_to_float(b))))) << bits;
+      ASSERT_TRUE(std::isnan(half_to_float(b)) &&
+                  std::isnan(half_to_float(float_to_half(half_to_float(b)))))
+          << bits;
     } else {
       ASSERT_EQ(float_to_half(half_to_float(b)), b);
     }
@@ -207,7 +215,8 @@ TEST(CudaMemory, SaysWhatIsMissing) {
     make_cuda_memory(0, "libnothing-of-this-name.so.1");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("libnothing-of-this-name.so.1"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("libnothing-of-this-name.so.1"), std::string::npos)
+        << error.what();
   }
   EXPECT_THROW(make_cuda_memory(1, GDR_STUB_CUDA), InputError) << "the stub has one GPU";
   EXPECT_THROW(make_cuda_memory(0, "libm.so.6"), InputError);

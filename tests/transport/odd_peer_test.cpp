@@ -87,7 +87,8 @@ TEST(OddPeer, ABodyForAReceiveThatNoSendMet) {
   peer.steps(50);
   peer.say({.type = FrameType::message, .operation = 1, .total = 16});
   peer.steps(50);
-  EXPECT_EQ(peer.connection->status().cause(), Cause::protocol) << peer.connection->status().to_string();
+  EXPECT_EQ(peer.connection->status().cause(), Cause::protocol)
+      << peer.connection->status().to_string();
 }
 
 TEST(OddPeer, AReplyToAReadThatWasNotAskedYet) {
@@ -100,10 +101,12 @@ TEST(OddPeer, AReplyToAReadThatWasNotAskedYet) {
   peer.only_progress(20);
   peer.say({.type = FrameType::reply, .operation = read.value().number, .total = 16}, 16);
   peer.steps(2000);
-  EXPECT_EQ(peer.connection->status().cause(), Cause::protocol) << peer.connection->status().to_string();
+  EXPECT_EQ(peer.connection->status().cause(), Cause::protocol)
+      << peer.connection->status().to_string();
 }
 
-/// Frames of any kind at any time, beside operations of any kind: the connection lives or says why not.
+/// Frames of any kind at any time, beside operations of any kind: the connection lives or says why
+/// not.
 TEST(OddPeer, FramesAtRandom) {
   for (unsigned seed = 1; seed <= 400; ++seed) {
     std::mt19937 random(seed);
@@ -131,7 +134,8 @@ TEST(OddPeer, FramesAtRandom) {
       frame.extra = below(3) == 0 ? random() : below(4);
       std::size_t payload = below(2) == 0 ? 0 : below(64);
       if (carries_data(frame.type)) {
-        frame.offset = below(2) == 0 || frame.total == 0 ? 0 : below(static_cast<unsigned>(frame.total));
+        frame.offset =
+            below(2) == 0 || frame.total == 0 ? 0 : below(static_cast<unsigned>(frame.total));
         payload = std::min<std::size_t>(1024, frame.total - frame.offset);
       } else if (frame.type == FrameType::share || frame.type == FrameType::message) {
         payload = 0;
@@ -146,12 +150,15 @@ TEST(OddPeer, FramesAtRandom) {
   }
 }
 
-/// As PyTorch's allocator: what it frees with the driver is not heard of here, and may come again at the same address.
+/// As PyTorch's allocator: what it frees with the driver is not heard of here, and may come again
+/// at the same address.
 TEST(ForeignMemory, FreedAndAllocatedAgainAtItsAddress) {
   void* library = dlopen(GDR_STUB_CUDA, RTLD_NOW);
   ASSERT_NE(library, nullptr);
-  const auto allocate = reinterpret_cast<int (*)(unsigned long long*, std::size_t)>(dlsym(library, "cuMemAlloc_v2"));
-  const auto release = reinterpret_cast<int (*)(unsigned long long)>(dlsym(library, "cuMemFree_v2"));
+  const auto allocate =
+      reinterpret_cast<int (*)(unsigned long long*, std::size_t)>(dlsym(library, "cuMemAlloc_v2"));
+  const auto release =
+      reinterpret_cast<int (*)(unsigned long long)>(dlsym(library, "cuMemFree_v2"));
   PairOptions options;
   options.memory_a.kind = MemoryChoice::Kind::cuda_stub;
   options.both([](TransportOptions& side) {
@@ -163,7 +170,8 @@ TEST(ForeignMemory, FreedAndAllocatedAgainAtItsAddress) {
   const auto to = pair.b.allocate(size);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, size);
   const auto write = [&](unsigned long long from, std::size_t bytes) {
-    return pair.finish(pair.a, pair.a.connection->write({from}, range, Bytes{0}, Bytes{bytes}, 1)).status;
+    return pair.finish(pair.a, pair.a.connection->write({from}, range, Bytes{0}, Bytes{bytes}, 1))
+        .status;
   };
   for (unsigned round = 0; round < 4; ++round) {
     const std::size_t bytes = size - 65536 * round;

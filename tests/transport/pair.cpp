@@ -48,7 +48,9 @@ std::vector<std::uint8_t> End::get(memory::DevicePointer from, std::size_t size)
   return bytes;
 }
 
-std::string nic_name(const std::string& name) { return in_guests() ? "rxe" + name.substr(1) : name; }
+std::string nic_name(const std::string& name) {
+  return in_guests() ? "rxe" + name.substr(1) : name;
+}
 
 namespace {
 
@@ -83,7 +85,9 @@ Pair::Pair(PairOptions options) : over_management_(options.set_up_over_managemen
     set_up_here(b, options.b, options.nics_b, options.memory_b, 1);
   }
   std::tie(a.connection, b.connection) = connect();
-  if (options.wait_ready) run_until([&] { return a.connection->ready().has_value() && b.connection->ready().has_value(); });
+  if (options.wait_ready)
+    run_until(
+        [&] { return a.connection->ready().has_value() && b.connection->ready().has_value(); });
 }
 
 Pair::~Pair() {
@@ -99,8 +103,8 @@ Pair::~Pair() {
   }
 }
 
-void Pair::set_up_here(End& end, TransportOptions options, const std::vector<std::string>& nics, const MemoryChoice& memory,
-                       unsigned index) {
+void Pair::set_up_here(End& end, TransportOptions options, const std::vector<std::string>& nics,
+                       const MemoryChoice& memory, unsigned index) {
   end.memory = make_memory(memory, index);
   if (!options.log) options.log = [&end](const std::string& line) { end.lines.push_back(line); };
   verbs_ = in_guests() ? make_ibverbs() : make_double(fabric, nics);
@@ -115,7 +119,8 @@ std::pair<std::unique_ptr<EndConnection>, std::unique_ptr<EndConnection>> Pair::
   }
   auto streams = stream_pair();
   auto first = std::make_unique<EndConnection>(a.transport->open(std::move(streams.first), true));
-  return {std::move(first), std::make_unique<EndConnection>(b.transport->open(std::move(streams.second), false))};
+  return {std::move(first),
+          std::make_unique<EndConnection>(b.transport->open(std::move(streams.second), false))};
 }
 
 bool Pair::step() {
@@ -137,12 +142,14 @@ bool Pair::run_until(const std::function<bool()>& holds, Duration limit) {
 Finished Pair::finish(End& end, const Result<OperationId>& operation) {
   if (!operation.ok()) return {operation.status(), {}, 0};
   std::optional<Finished> result;
-  EXPECT_TRUE(run_until([&] { return (result = end.connection->test(operation.value())).has_value(); }))
-      << "not finished within 60 s";
+  EXPECT_TRUE(run_until([&] {
+    return (result = end.connection->test(operation.value())).has_value();
+  })) << "not finished within 60 s";
   return result.value_or(Finished{{Cause::timed_out, "the test gave up"}, {}, 0});
 }
 
-RemoteRange Pair::share(End& owner, End& user, std::uint64_t tag, memory::DevicePointer pointer, std::size_t size) {
+RemoteRange Pair::share(End& owner, End& user, std::uint64_t tag, memory::DevicePointer pointer,
+                        std::size_t size) {
   const Status shared = owner.connection->share(tag, pointer, Bytes{size});
   EXPECT_TRUE(shared.ok()) << shared.to_string();
   EXPECT_TRUE(run_until([&] { return user.connection->shared(tag).has_value(); }));

@@ -22,7 +22,8 @@ struct PairOptions {
   MemoryChoice memory_a;
   MemoryChoice memory_b;
   bool wait_ready = true;
-  bool set_up_over_management = false;  ///< in guests: set-up (and path tcp) by the network that has no faults and no NICs
+  bool set_up_over_management =
+      false;  ///< in guests: set-up (and path tcp) by the network that has no faults and no NICs
 
   void both(const std::function<void(TransportOptions&)>& change) {
     change(a);
@@ -34,8 +35,9 @@ struct PairOptions {
   }
 };
 
-/// Where pairs live: nothing, the double in this process, both ends moved by this thread; or two guests of `gdr emulate` with rdma_rxe,
-/// where this process is A and that at the other end of the agent is B. Set by main.
+/// Where pairs live: nothing, the double in this process, both ends moved by this thread; or two
+/// guests of `gdr emulate` with rdma_rxe, where this process is A and that at the other end of the
+/// agent is B. Set by main.
 inline Agent* guest_world = nullptr;
 inline bool in_guests() { return guest_world != nullptr; }
 /// "a0" is "rxe0" in guests.
@@ -50,11 +52,13 @@ class Pair {
   Pair& operator=(const Pair&) = delete;
 
   bool step();
-  /// False when it did not become true within `limit`, in simulated time where the world is simulated.
+  /// False when it did not become true within `limit`, in simulated time where the world is
+  /// simulated.
   bool run_until(const std::function<bool()>& holds, Duration limit = Duration{60});
   [[nodiscard]] Duration now() const { return verbs_->now(); }
   Finished finish(End& end, const Result<OperationId>& operation);
-  RemoteRange share(End& owner, End& user, std::uint64_t tag, memory::DevicePointer pointer, std::size_t size);
+  RemoteRange share(End& owner, End& user, std::uint64_t tag, memory::DevicePointer pointer,
+                    std::size_t size);
   /// One more connection between the two transports, of A and of B; not set up yet.
   std::pair<std::unique_ptr<EndConnection>, std::unique_ptr<EndConnection>> connect();
 
@@ -63,7 +67,8 @@ class Pair {
   End b;
 
  private:
-  void set_up_here(End& end, TransportOptions options, const std::vector<std::string>& nics, const MemoryChoice& memory, unsigned index);
+  void set_up_here(End& end, TransportOptions options, const std::vector<std::string>& nics,
+                   const MemoryChoice& memory, unsigned index);
   std::shared_ptr<Verbs> verbs_;
   bool over_management_ = false;
 };

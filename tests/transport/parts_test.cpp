@@ -16,19 +16,32 @@ namespace gdr::transport {
 namespace {
 
 Distance between(const std::string& a, const std::string& b, int node_a = 0, int node_b = 0) {
-  return distance_of({a.empty() ? a : "/sys/devices/" + a, node_a}, {b.empty() ? b : "/sys/devices/" + b, node_b});
+  return distance_of({a.empty() ? a : "/sys/devices/" + a, node_a},
+                     {b.empty() ? b : "/sys/devices/" + b, node_b});
 }
 
 TEST(Distance, IsNcclsOfTheSamePaths) {
   const std::string port = "pci0000:15/0000:15:01.0/0000:16:00.0";
-  EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:19:00.0"), Distance::pix) << "one switch";
-  EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"), Distance::pxb)
+  EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:19:00.0"),
+            Distance::pix)
+      << "one switch";
+  EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0",
+                    port + "/0000:17:01.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"),
+            Distance::pxb)
       << "a switch below the switch";
-  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:15/0000:15:02.0/0000:19:00.0"), Distance::phb) << "two root ports";
-  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:37/0000:37:01.0/0000:38:00.0", 0, 0), Distance::phb)
+  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:15/0000:15:02.0/0000:19:00.0"),
+            Distance::phb)
+      << "two root ports";
+  EXPECT_EQ(
+      between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:37/0000:37:01.0/0000:38:00.0", 0, 0),
+      Distance::phb)
       << "two host bridges of a node";
-  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", 0, 1), Distance::sys);
-  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", -1, -1), Distance::sys)
+  EXPECT_EQ(
+      between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", 0, 1),
+      Distance::sys);
+  EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0",
+                    -1, -1),
+            Distance::sys)
       << "an unknown node is no common one";
   EXPECT_EQ(between(port, port), Distance::loc);
   EXPECT_EQ(between("", port), Distance::phb) << "NCCL puts what is in no PCIe tree at the CPU";
@@ -64,10 +77,13 @@ TEST(Policy, BothSidesComeToTheSameEnd) {
     for (const bool registers : {false, true})
       for (const Distance distance : {Distance::pix, Distance::sys})
         for (const std::optional<Path> wanted :
-             {std::optional<Path>(), std::optional(Path::gdr), std::optional(Path::staged), std::optional(Path::tcp)}) {
-          PathFacts facts{"gpu", nic ? "nic" : "none", nic, wanted, distance, Distance::pxb, registers, "dma-buf"};
+             {std::optional<Path>(), std::optional(Path::gdr), std::optional(Path::staged),
+              std::optional(Path::tcp)}) {
+          PathFacts facts{"gpu",    nic ? "nic" : "none", nic,       wanted,
+                          distance, Distance::pxb,        registers, "dma-buf"};
           const OwnChoice own = choose_own(facts);
-          const bool possible = !wanted || *wanted == Path::tcp || (nic && (*wanted == Path::staged || registers));
+          const bool possible =
+              !wanted || *wanted == Path::tcp || (nic && (*wanted == Path::staged || registers));
           ASSERT_EQ(own.status.ok(), possible);
           if (possible) offers.push_back(own.offer);
         }
@@ -92,7 +108,8 @@ TEST(Policy, AWishOfThePeerBeatsTheDistanceHere) {
   EXPECT_EQ(choose_together(far, near).value().path, Path::staged);
   EXPECT_EQ(choose_together(far, asks).value().path, Path::gdr);
   EXPECT_EQ(choose_together(asks, far).value().path, Path::gdr);
-  const PathOffer cannot = offer_of([](PathFacts& facts) { facts.registers = false, facts.registration = "EFAULT"; });
+  const PathOffer cannot =
+      offer_of([](PathFacts& facts) { facts.registers = false, facts.registration = "EFAULT"; });
   EXPECT_EQ(choose_together(asks, cannot).status().text(),
             "path gdr was asked for, but the peer cannot: gpu does not register with nic: EFAULT");
 }
@@ -105,14 +122,18 @@ TEST(Gid, RoceV2OfAnIpv4AddressIsChosen) {
   Gid local{};
   local[0] = 0xfe;
   local[1] = 0x80;
-  const std::vector<GidEntry> entries{
-      {0, local, GidType::rocev1}, {1, local, GidType::rocev2}, {2, v4, GidType::rocev1}, {3, v4, GidType::rocev2}};
+  const std::vector<GidEntry> entries{{0, local, GidType::rocev1},
+                                      {1, local, GidType::rocev2},
+                                      {2, v4, GidType::rocev1},
+                                      {3, v4, GidType::rocev2}};
   EXPECT_EQ(select_gid("nic", entries, true, {}).value().index, 3U);
   EXPECT_EQ(select_gid("nic", {entries[0], entries[1]}, true, {}).value().index, 1U);
   EXPECT_EQ(select_gid("nic", entries, true, 0).value().index, 0U) << "by number it is that one";
   EXPECT_EQ(select_gid("nic", {entries[1], entries[3]}, true, 2).status().text(),
-            "nic: there is no GID index 2; there are: 1 RoCEv2 fe80:0000:0000:0000:0000:0000:0000:0000, 3 RoCEv2 10.0.0.7");
-  EXPECT_EQ(select_gid("nic", {}, true, {}).status().text(), "nic: no RoCEv2 entry among its GIDs: none; has its interface an address?");
+            "nic: there is no GID index 2; there are: 1 RoCEv2 "
+            "fe80:0000:0000:0000:0000:0000:0000:0000, 3 RoCEv2 10.0.0.7");
+  EXPECT_EQ(select_gid("nic", {}, true, {}).status().text(),
+            "nic: no RoCEv2 entry among its GIDs: none; has its interface an address?");
 }
 
 TEST(Crc32c, IsCastagnolis) {
@@ -141,7 +162,8 @@ TEST(Frames, ComeBackAsTheyWere) {
   std::array<std::byte, frame_header> bytes{};
   put_frame(bytes, frame);
   EXPECT_EQ(parse_frame(bytes, 100).value(), frame);
-  EXPECT_EQ(parse_frame(bytes, 99).status().cause(), Cause::protocol) << "more than there is room for";
+  EXPECT_EQ(parse_frame(bytes, 99).status().cause(), Cause::protocol)
+      << "more than there is room for";
   frame.offset = 4999999901;
   put_frame(bytes, frame);
   EXPECT_EQ(parse_frame(bytes, 100).status().cause(), Cause::protocol) << "beyond the end";
@@ -170,8 +192,9 @@ TEST(Frames, AGreetingComesBackAndNothingElseDoes) {
     EXPECT_FALSE(parse_hello(all.subspan(hello_header, size - hello_header)).ok()) << size;
   auto version = bytes;
   version[4] = std::byte{2};
-  EXPECT_EQ(parse_hello_header(std::span<const std::byte>(version).first<hello_header>()).status().text(),
-            "the peer speaks version 2 of the protocol, this is 1");
+  EXPECT_EQ(
+      parse_hello_header(std::span<const std::byte>(version).first<hello_header>()).status().text(),
+      "the peer speaks version 2 of the protocol, this is 1");
 }
 
 TEST(Frames, ChangedBytesNeverCrashAndNeverExceedTheirLimits) {
@@ -201,7 +224,9 @@ TEST(Frames, ChangedBytesNeverCrashAndNeverExceedTheirLimits) {
 TEST(Streams, ByTcpBothEndsTalkAndTheEndIsSeen) {
   const auto listener = listen(SetUp::tcp, 0);
   std::unique_ptr<ByteStream> there;
-  std::thread thread([&] { there = std::move(connect(SetUp::tcp, "127.0.0.1", listener->port(), Duration{5}).value()); });
+  std::thread thread([&] {
+    there = std::move(connect(SetUp::tcp, "127.0.0.1", listener->port(), Duration{5}).value());
+  });
   auto here = std::move(listener->accept(Duration{5}).value());
   thread.join();
   const std::string text = "hello";
@@ -220,7 +245,9 @@ TEST(Streams, ByTcpBothEndsTalkAndTheEndIsSeen) {
 /// Takes what comes and holds it.
 class Holder final : public LaneListener {
  public:
-  void on_frame(Lane&, const Frame& frame, unsigned slot) override { frames.emplace_back(frame, slot); }
+  void on_frame(Lane&, const Frame& frame, unsigned slot) override {
+    frames.emplace_back(frame, slot);
+  }
   void on_immediate(std::uint32_t, Bytes) override {}
   void on_rdma(std::uint64_t) override {}
   void on_broken(Lane&, Outcome) override {}
@@ -254,21 +281,27 @@ TEST(Streams, ABufferThatIsBeingFilledIsNotGivenToAnotherFrame) {
   for (std::uint8_t value = 3; value <= 6; ++value) send(bytes_of(value));
   ASSERT_EQ(holder.frames.size(), 6U);
   for (std::size_t i = 1; i < holder.frames.size(); ++i)
-    EXPECT_EQ(lane.received(holder.frames[i].second)[999], std::byte{static_cast<std::uint8_t>(i + 1)}) << "frame " << i + 1;
+    EXPECT_EQ(lane.received(holder.frames[i].second)[999],
+              std::byte{static_cast<std::uint8_t>(i + 1)})
+        << "frame " << i + 1;
 }
 
 TEST(Streams, WithoutAServerConnectingEndsInTime) {
   const auto port = listen(SetUp::tcp, 0)->port();
   const auto stream = connect(SetUp::tcp, "127.0.0.1", port, Duration{0.2});
   EXPECT_EQ(stream.status().cause(), Cause::timed_out);
-  EXPECT_NE(stream.status().text().find(":" + std::to_string(port) + " by TCP: not connected within 0.2s"), std::string::npos)
+  EXPECT_NE(stream.status().text().find(":" + std::to_string(port) +
+                                        " by TCP: not connected within 0.2s"),
+            std::string::npos)
       << stream.status().text();
-  EXPECT_EQ(connect(SetUp::tcp, "no.such.host.invalid", 1, Duration{0.2}).status().cause(), Cause::invalid);
+  EXPECT_EQ(connect(SetUp::tcp, "no.such.host.invalid", 1, Duration{0.2}).status().cause(),
+            Cause::invalid);
   EXPECT_EQ(listen(SetUp::tcp, 0)->accept(Duration{0.05}).status().cause(), Cause::timed_out);
 }
 
 TEST(Measure, BothEndsOverTheDouble) {
-  for (const auto operation : {MeasurePlan::Operation::write, MeasurePlan::Operation::read, MeasurePlan::Operation::send})
+  for (const auto operation :
+       {MeasurePlan::Operation::write, MeasurePlan::Operation::read, MeasurePlan::Operation::send})
     for (const bool latency : {false, true}) {
       PairOptions options;
       options.both([](TransportOptions& side) { side.limit = Duration{1e6}; });
@@ -280,7 +313,8 @@ TEST(Measure, BothEndsOverTheDouble) {
       plan.depth = 4;
       plan.sizes = {Bytes{0}, Bytes{8}, Bytes{100000}};
       Status served;
-      std::thread server([&] { served = run_server(pair.b.connection->here(), *pair.b.memory, plan); });
+      std::thread server(
+          [&] { served = run_server(pair.b.connection->here(), *pair.b.memory, plan); });
       const auto results = run_client(pair.a.connection->here(), *pair.a.memory, plan);
       server.join();
       ASSERT_TRUE(results.ok()) << results.status().to_string();

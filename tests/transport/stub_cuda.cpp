@@ -1,5 +1,6 @@
-// A libcuda.so.1 for tests: one GPU whose memory is a memfd an allocation. Copies run when a stream or event is asked, so that a
-// caller who does not wait sees old bytes. gdr_stub_cuda() switches what real drivers differ in.
+// A libcuda.so.1 for tests: one GPU whose memory is a memfd an allocation. Copies run when a stream
+// or event is asked, so that a caller who does not wait sees old bytes. gdr_stub_cuda() switches
+// what real drivers differ in.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -49,7 +50,9 @@ struct State {
 };
 State state;
 
-StubStream* stream_of(void* handle) { return handle == nullptr ? &state.default_stream : static_cast<StubStream*>(handle); }
+StubStream* stream_of(void* handle) {
+  return handle == nullptr ? &state.default_stream : static_cast<StubStream*>(handle);
+}
 void run(StubStream& stream) {
   for (; !stream.waiting.empty(); stream.waiting.pop_front()) stream.waiting.front()();
 }
@@ -65,7 +68,8 @@ void* at(Pointer pointer) { return reinterpret_cast<void*>(pointer); }
 
 extern "C" {
 
-// "dma_buf", "buffer_id", "flush", "ordering" set; "flushes", "live" are counters. Returns the value before.
+// "dma_buf", "buffer_id", "flush", "ordering" set; "flushes", "live" are counters. Returns the
+// value before.
 int gdr_stub_cuda(const char* name, int value) {
   const std::lock_guard lock(state.mutex);
   int* place = std::strcmp(name, "dma_buf") == 0     ? &state.dma_buf
@@ -97,7 +101,9 @@ Error cuDeviceGetAttribute(int* value, int attribute, int) {
                                                                        : 1;
   return 0;
 }
-Error cuDeviceGetPCIBusId(char* text, int size, int) { return std::snprintf(text, static_cast<std::size_t>(size), "0000:FE:1F.7"), 0; }
+Error cuDeviceGetPCIBusId(char* text, int size, int) {
+  return std::snprintf(text, static_cast<std::size_t>(size), "0000:FE:1F.7"), 0;
+}
 Error cuDevicePrimaryCtxRetain(void** context, int) { return *context = &state, ++state.live, 0; }
 Error cuDevicePrimaryCtxRelease_v2(int) { return --state.live, 0; }
 Error cuCtxPushCurrent_v2(void*) {
@@ -115,9 +121,11 @@ Error cuMemAlloc_v2(Pointer* pointer, std::size_t size) {
   if (size > (std::size_t{1} << 30U)) return 2;
   const int fd = memfd_create("stub-cuda", MFD_CLOEXEC);
   if (ftruncate(fd, static_cast<off_t>(size)) != 0) return 2;
-  // Aligned as GPU memory is: mapped over the middle of a larger reservation, which stays as a hole.
+  // Aligned as GPU memory is: mapped over the middle of a larger reservation, which stays as a
+  // hole.
   const std::size_t granule = std::size_t{64} << 10U;
-  auto* reserved = static_cast<char*>(mmap(nullptr, size + granule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* reserved = static_cast<char*>(
+      mmap(nullptr, size + granule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const std::size_t skip = (granule - reinterpret_cast<std::size_t>(reserved) % granule) % granule;
   void* base = mmap(reserved + skip, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
   if (skip > 0) munmap(reserved, skip);
@@ -151,7 +159,9 @@ Error cuMemsetD8Async(Pointer to, unsigned char value, std::size_t size, void* s
 }
 
 Error cuStreamCreate(void** stream, unsigned) { return *stream = new StubStream, ++state.live, 0; }
-Error cuStreamDestroy_v2(void* stream) { return delete static_cast<StubStream*>(stream), --state.live, 0; }
+Error cuStreamDestroy_v2(void* stream) {
+  return delete static_cast<StubStream*>(stream), --state.live, 0;
+}
 Error cuStreamSynchronize(void* stream) {
   const std::lock_guard lock(state.mutex);
   return run(*stream_of(stream)), 0;
@@ -159,7 +169,8 @@ Error cuStreamSynchronize(void* stream) {
 Error cuEventCreate(void** event, unsigned) { return *event = new StubEvent, ++state.live, 0; }
 Error cuEventRecord(void* event, void* stream) {
   const std::lock_guard lock(state.mutex);
-  return static_cast<StubEvent*>(event)->stream = stream_of(stream), static_cast<StubEvent*>(event)->left = 2, 0;
+  return static_cast<StubEvent*>(event)->stream = stream_of(stream),
+         static_cast<StubEvent*>(event)->left = 2, 0;
 }
 Error cuEventQuery(void* handle) {
   const std::lock_guard lock(state.mutex);
@@ -168,16 +179,22 @@ Error cuEventQuery(void* handle) {
   if (--event->left > 0) return gdr::memory::cuda::not_ready;
   return run(*event->stream), 0;
 }
-Error cuEventDestroy_v2(void* event) { return delete static_cast<StubEvent*>(event), --state.live, 0; }
+Error cuEventDestroy_v2(void* event) {
+  return delete static_cast<StubEvent*>(event), --state.live, 0;
+}
 
 Error cuPointerGetAttribute(void* value, int attribute, Pointer pointer) {
   const std::lock_guard lock(state.mutex);
   auto found = state.allocations.upper_bound(pointer);
-  if (found == state.allocations.begin() || state.buffer_id == 0 || attribute != gdr::memory::cuda::pointer_buffer_id) return 1;
+  if (found == state.allocations.begin() || state.buffer_id == 0 ||
+      attribute != gdr::memory::cuda::pointer_buffer_id)
+    return 1;
   std::memcpy(value, &std::prev(found)->second.id, sizeof(unsigned long long));
   return 0;
 }
-Error cuPointerSetAttribute(const void*, int attribute, Pointer) { return attribute == gdr::memory::cuda::pointer_sync_memops ? 0 : 1; }
+Error cuPointerSetAttribute(const void*, int attribute, Pointer) {
+  return attribute == gdr::memory::cuda::pointer_sync_memops ? 0 : 1;
+}
 Error cuMemGetAddressRange_v2(Pointer* base, std::size_t* size, Pointer pointer) {
   const std::lock_guard lock(state.mutex);
   auto found = state.allocations.upper_bound(pointer);
@@ -186,7 +203,8 @@ Error cuMemGetAddressRange_v2(Pointer* base, std::size_t* size, Pointer pointer)
   if (pointer - found->first >= found->second.size) return 500;
   return *base = found->first, *size = found->second.size, 0;
 }
-Error cuMemGetHandleForAddressRange(void* handle, Pointer pointer, std::size_t, int type, unsigned long long) {
+Error cuMemGetHandleForAddressRange(void* handle, Pointer pointer, std::size_t, int type,
+                                    unsigned long long) {
   const std::lock_guard lock(state.mutex);
   const auto found = state.allocations.find(pointer);
   if (found == state.allocations.end() || type != gdr::memory::cuda::handle_dma_buf) return 1;
@@ -205,7 +223,8 @@ Error cuModuleLoadData(void** module, const void* image) {
 Error cuModuleUnload(void*) { return --state.live, 0; }
 Error cuModuleGetFunction(void** function, void*, const char* name) {
   const std::string text(name);
-  static ElementType types[] = {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::int32};
+  static ElementType types[] = {ElementType::float32, ElementType::float16, ElementType::bfloat16,
+                                ElementType::int32};
   *function = text == "gdr_sum_float32"    ? &types[0]
               : text == "gdr_sum_float16"  ? &types[1]
               : text == "gdr_sum_bfloat16" ? &types[2]
@@ -213,8 +232,8 @@ Error cuModuleGetFunction(void** function, void*, const char* name) {
                                            : nullptr;
   return *function == nullptr ? 500 : 0;
 }
-Error cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void* stream,
-                     void** arguments, void**) {
+Error cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                     unsigned, unsigned, unsigned, void* stream, void** arguments, void**) {
   Pointer a = 0;
   Pointer b = 0;
   std::uint64_t count = 0;
@@ -223,7 +242,10 @@ Error cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsign
   std::memcpy(&count, arguments[2], 8);
   if (blocks * static_cast<std::uint64_t>(threads) < count) return 1;
   const ElementType type = *static_cast<ElementType*>(function);
-  return queue(stream, [=] { gdr::memory::add_elements(static_cast<std::byte*>(at(a)), static_cast<std::byte*>(at(b)), count, type); });
+  return queue(stream, [=] {
+    gdr::memory::add_elements(static_cast<std::byte*>(at(a)), static_cast<std::byte*>(at(b)), count,
+                              type);
+  });
 }
 
 }  // extern "C"

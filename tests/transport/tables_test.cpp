@@ -33,7 +33,8 @@ TEST(RegistrationCache, RegistersOnceAndDropsWhatIsUnusedWhenTheWindowIsFull) {
   const auto also_held = cache.get(c, Bytes{1}).value();
   const auto full = cache.get(b, Bytes{1U << 20U});
   EXPECT_EQ(full.status().cause(), Cause::registration_refused);
-  EXPECT_NE(full.status().text().find("of the BAR window of 2MiB are taken"), std::string::npos) << full.status().text();
+  EXPECT_NE(full.status().text().find("of the BAR window of 2MiB are taken"), std::string::npos)
+      << full.status().text();
   held.reset();
   cache.drop(memory->query(a)->allocation);
   EXPECT_EQ(live_objects(*fabric), before + 1);
@@ -56,16 +57,19 @@ TEST(RegistrationCache, KeepsRangesOfAnAllocationThatIsNotRegisteredWhole) {
   EXPECT_EQ(cache.find(number, large, Bytes{1}), nullptr) << "nothing is registered yet";
   EXPECT_TRUE(cache.get(first, Bytes{1}).ok());
   const auto wide = cache.get(large, Bytes{2 * granule}).value();
-  EXPECT_EQ(cache.size(), 1U) << "the first, which nobody uses, gave way: the window might have been full";
+  EXPECT_EQ(cache.size(), 1U)
+      << "the first, which nobody uses, gave way: the window might have been full";
   const auto held = cache.get(first, Bytes{1}).value();
   const auto narrow = cache.get(large + Bytes{2 * granule}, Bytes{1}).value();
   EXPECT_EQ(wide->keys.size(), 2U) << "one a NIC";
   EXPECT_NE(wide->keys[0].remote, wide->keys[1].remote);
   EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule - 1}), wide);
-  EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule}), nullptr) << "reaches into the next one";
+  EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule}), nullptr)
+      << "reaches into the next one";
   EXPECT_EQ(cache.find(number, large + Bytes{3 * granule - 1}, Bytes{1}), narrow);
   EXPECT_EQ(cache.find(number, large + Bytes{3 * granule}, Bytes{1}), nullptr);
-  EXPECT_EQ(cache.find(number + 1, large, Bytes{1}), nullptr) << "the same place, another allocation";
+  EXPECT_EQ(cache.find(number + 1, large, Bytes{1}), nullptr)
+      << "the same place, another allocation";
   cache.drop(number);
   EXPECT_EQ(cache.size(), 1U) << "the other allocation's";
   EXPECT_EQ(cache.get(first, Bytes{granule}).value(), held);
@@ -157,7 +161,8 @@ TEST(OperationTable, DatesEachOperationOnce) {
   EXPECT_EQ(table.find(b)->deadline, Duration{7});
 }
 
-/// Long-lived operations and results that nobody takes keep their places while thousands come and go beside them.
+/// Long-lived operations and results that nobody takes keep their places while thousands come and
+/// go beside them.
 TEST(OperationTable, NumbersNeverMeet) {
   OperationTable table;
   std::map<std::uint64_t, std::uint64_t> living;
@@ -190,7 +195,8 @@ TEST(OperationTable, NumbersNeverMeet) {
   std::size_t seen = 0;
   table.each([&](const Operation&) { ++seen; });
   EXPECT_EQ(seen, living.size());
-  for (const auto& [number, address] : living) EXPECT_EQ(table.find(number)->local.address, address);
+  for (const auto& [number, address] : living)
+    EXPECT_EQ(table.find(number)->local.address, address);
   for (const auto& [number, address] : results) EXPECT_EQ(table.take(number)->size.count, address);
 }
 

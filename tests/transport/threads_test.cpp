@@ -24,8 +24,9 @@ TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
   constexpr int each = 20;
   const auto write = [&](std::uint64_t part) {
     for (int i = 0; i < each; ++i) {
-      const auto operation = pair.a.connection->write(from + Bytes{part << 18U}, range, Bytes{part << 18U}, Bytes{std::uint64_t{1} << 18U},
-                                                      static_cast<std::uint32_t>(part));
+      const auto operation = pair.a.connection->write(
+          from + Bytes{part << 18U}, range, Bytes{part << 18U}, Bytes{std::uint64_t{1} << 18U},
+          static_cast<std::uint32_t>(part));
       ASSERT_TRUE(operation.ok());
       EXPECT_TRUE(pair.a.connection->here().wait(operation.value()).status.ok());
     }
@@ -37,7 +38,8 @@ TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
   });
   threads.emplace_back([&] {
     // Memory comes and goes meanwhile.
-    for (int i = 0; i < 50; ++i) EXPECT_TRUE(pair.a.memory->free(pair.a.memory->allocate(Bytes{4096}).value()).ok());
+    for (int i = 0; i < 50; ++i)
+      EXPECT_TRUE(pair.a.memory->free(pair.a.memory->allocate(Bytes{4096}).value()).ok());
   });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(pair.b.get(to, 3U << 18U), pair.a.get(from, 3U << 18U));

@@ -1,4 +1,5 @@
-// Every operation on every path: over the double, where one thread moves both sides, and between two guests (guests/main.cpp).
+// Every operation on every path: over the double, where one thread moves both sides, and between
+// two guests (guests/main.cpp).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +18,9 @@ struct Setting {
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
 
 std::function<void(PairOptions&)> by_path(Path path) {
-  return [path](PairOptions& options) { options.both([&](TransportOptions& side) { side.path = path; }); };
+  return [path](PairOptions& options) {
+    options.both([&](TransportOptions& side) { side.path = path; });
+  };
 }
 
 std::vector<Setting> plain_settings() {
@@ -82,12 +85,17 @@ std::vector<Setting> other_memories() {
       options.memory(change);
     };
   };
-  return {{"gdr_stale_reads", with(Path::gdr, [](MemoryChoice& memory) { memory.faults.stale_reads = 1; })},
-          {"staged_slow_copies", with(Path::staged, [](MemoryChoice& memory) { memory.faults.copy_delay = 3; })},
-          {"staged_host", with(Path::staged, [](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::host; })}};
+  return {{"gdr_stale_reads",
+           with(Path::gdr, [](MemoryChoice& memory) { memory.faults.stale_reads = 1; })},
+          {"staged_slow_copies",
+           with(Path::staged, [](MemoryChoice& memory) { memory.faults.copy_delay = 3; })},
+          {"staged_host", with(Path::staged, [](MemoryChoice& memory) {
+             memory.kind = MemoryChoice::Kind::host;
+           })}};
 }
 
-/// What the double alone has: the stub of CUDA, whose memory no real NIC registers, and a network that loses packets.
+/// What the double alone has: the stub of CUDA, whose memory no real NIC registers, and a network
+/// that loses packets.
 std::vector<Setting> settings_of_the_double() {
   return {
       {"gdr_cuda_stub",
@@ -112,7 +120,8 @@ std::vector<Setting> settings_of_the_double() {
   };
 }
 
-/// In guests: every setting over memory of the process; the paths and what gdr can do again over the guest's fake GPU.
+/// In guests: every setting over memory of the process; the paths and what gdr can do again over
+/// the guest's fake GPU.
 std::vector<Setting> settings() {
   std::vector<Setting> all = plain_settings();
   const std::size_t plain = all.size();
@@ -124,7 +133,8 @@ std::vector<Setting> settings() {
     if (name != "staged" && name != "tcp" && !name.starts_with("gdr")) continue;
     all.push_back({all[i].name + "_bar", [change = all[i].change](PairOptions& options) {
                      change(options);
-                     options.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::bar; });
+                     options.memory(
+                         [](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::bar; });
                    }});
   }
   return all;
@@ -163,7 +173,8 @@ TEST_P(EveryPath, AWriteArrivesWithItsImmediate) {
     const auto bytes = End::pattern(size, ++seed);
     b.put(to, std::vector<std::uint8_t>(1100000, 0xee));
     a.put(from + Bytes{3}, bytes);
-    const Finished done = pair_->finish(a, a.connection->write(from + Bytes{3}, range, Bytes{5}, Bytes{size}, seed));
+    const Finished done =
+        pair_->finish(a, a.connection->write(from + Bytes{3}, range, Bytes{5}, Bytes{size}, seed));
     ASSERT_TRUE(done.status.ok()) << done.status.to_string();
     std::optional<Arrival> arrival;
     ASSERT_TRUE(pair_->run_until([&] { return (arrival = b.connection->arrival()).has_value(); }));
@@ -184,7 +195,8 @@ TEST_P(EveryPath, AReadFetches) {
   for (const std::size_t size : sizes) {
     const auto bytes = End::pattern(size, ++seed);
     b.put(from + Bytes{11}, bytes);
-    const Finished done = pair_->finish(a, a.connection->read(to + Bytes{2}, range, Bytes{11}, Bytes{size}));
+    const Finished done =
+        pair_->finish(a, a.connection->read(to + Bytes{2}, range, Bytes{11}, Bytes{size}));
     ASSERT_TRUE(done.status.ok()) << done.status.to_string();
     EXPECT_EQ(a.get(to + Bytes{2}, size), bytes) << size << " bytes";
   }
@@ -229,7 +241,8 @@ TEST_P(EveryPath, AtomicsGiveTheOldValue) {
   EXPECT_EQ(pair_->finish(a, a.connection->fetch_add(range, Bytes{8}, 2)).old_value, 40U);
   EXPECT_EQ(pair_->finish(a, a.connection->compare_swap(range, Bytes{8}, 42, 99)).old_value, 42U);
   EXPECT_EQ(pair_->finish(a, a.connection->compare_swap(range, Bytes{8}, 42, 7)).old_value, 99U);
-  EXPECT_EQ(a.connection->fetch_add(range, Bytes{4}, 1).status().cause(), Cause::invalid) << "not aligned";
+  EXPECT_EQ(a.connection->fetch_add(range, Bytes{4}, 1).status().cause(), Cause::invalid)
+      << "not aligned";
   ASSERT_TRUE(b.memory->flush(at, Bytes{16}).ok());
   const auto bytes = b.get(at + Bytes{8}, 8);
   std::memcpy(&value, bytes.data(), 8);
@@ -252,9 +265,11 @@ TEST_P(EveryPath, ManyOperationsBothWaysAllArrive) {
   std::vector<Result<OperationId>> writes;
   std::vector<Result<OperationId>> reads;
   for (std::size_t i = 0; i < count; ++i) {
-    writes.push_back(
-        a.connection->write(memory_a + Bytes{i * part}, in_b, Bytes{(count + i) * part}, Bytes{part}, static_cast<std::uint32_t>(i)));
-    reads.push_back(b.connection->write(memory_b + Bytes{i * part}, in_a, Bytes{(count + i) * part}, Bytes{part}));
+    writes.push_back(a.connection->write(memory_a + Bytes{i * part}, in_b,
+                                         Bytes{(count + i) * part}, Bytes{part},
+                                         static_cast<std::uint32_t>(i)));
+    reads.push_back(b.connection->write(memory_b + Bytes{i * part}, in_a, Bytes{(count + i) * part},
+                                        Bytes{part}));
   }
   for (std::size_t i = 0; i < count; ++i) {
     ASSERT_TRUE(pair_->finish(a, writes[i]).status.ok());
@@ -262,7 +277,8 @@ TEST_P(EveryPath, ManyOperationsBothWaysAllArrive) {
   }
   std::set<std::uint32_t> immediates;
   pair_->run_until([&] {
-    while (const auto arrival = b.connection->arrival()) EXPECT_TRUE(immediates.insert(arrival->immediate).second) << "twice";
+    while (const auto arrival = b.connection->arrival())
+      EXPECT_TRUE(immediates.insert(arrival->immediate).second) << "twice";
     return immediates.size() == count;
   });
   EXPECT_EQ(immediates.size(), count);
@@ -273,7 +289,9 @@ TEST_P(EveryPath, ManyOperationsBothWaysAllArrive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, EveryPath, testing::ValuesIn(settings()),
-                         [](const testing::TestParamInfo<Setting>& setting) { return setting.param.name; });
+                         [](const testing::TestParamInfo<Setting>& setting) {
+                           return setting.param.name;
+                         });
 
 }  // namespace
 }  // namespace gdr::transport

@@ -1,4 +1,5 @@
-// What verbs must do: the double in the process, and rdma_rxe where there is a device (guests of gdr emulate).
+// What verbs must do: the double in the process, and rdma_rxe where there is a device (guests of
+// gdr emulate).
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -19,7 +20,9 @@ struct VerbsUnderTest {
   std::function<std::unique_ptr<Verbs>()> make;
   std::string skip;
 };
-std::ostream& operator<<(std::ostream& out, const VerbsUnderTest& verbs) { return out << verbs.name; }
+std::ostream& operator<<(std::ostream& out, const VerbsUnderTest& verbs) {
+  return out << verbs.name;
+}
 
 std::vector<VerbsUnderTest> implementations() {
   const bool real = !make_ibverbs()->device_names().empty();
@@ -33,7 +36,8 @@ std::vector<VerbsUnderTest> implementations() {
              return make_double(make_double_fabric(options), {"nic0"});
            },
            ""},
-          {"ibverbs", [] { return make_ibverbs(); }, real ? "" : "there is no RDMA device: rdma_rxe is in guests of gdr emulate"}};
+          {"ibverbs", [] { return make_ibverbs(); },
+           real ? "" : "there is no RDMA device: rdma_rxe is in guests of gdr emulate"}};
 }
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20U;
@@ -44,7 +48,9 @@ struct Side {
   std::unique_ptr<MemoryRegion> region;
   std::unique_ptr<CompletionQueue> queue;
   std::unique_ptr<QueuePair> pair;
-  [[nodiscard]] std::uint64_t at(std::size_t offset) const { return reinterpret_cast<std::uint64_t>(bytes.data()) + offset; }
+  [[nodiscard]] std::uint64_t at(std::size_t offset) const {
+    return reinterpret_cast<std::uint64_t>(bytes.data()) + offset;
+  }
 };
 
 class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
@@ -56,7 +62,8 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     for (const GidEntry& entry : device_->gids())
       if (entry.type == GidType::rocev2 && entry.gid[10] == 0xff) gid_ = entry;
     for (Side* side : {&a_, &b_}) {
-      side->region = std::move(device_->register_memory(side->at(0), Bytes{buffer_size}, side->at(0)).value());
+      side->region =
+          std::move(device_->register_memory(side->at(0), Bytes{buffer_size}, side->at(0)).value());
       side->queue = std::move(device_->create_completion_queue(256).value());
       side->pair = std::move(device_->create_queue_pair(*side->queue, {16, 16}).value());
     }
@@ -66,7 +73,8 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     ASSERT_TRUE(a_.pair->connect(route_to(b_, 100, 7000, timeout)).ok());
     ASSERT_TRUE(b_.pair->connect(route_to(a_, 7000, 100, timeout)).ok());
   }
-  [[nodiscard]] Route route_to(const Side& peer, std::uint32_t own, std::uint32_t theirs, unsigned timeout) const {
+  [[nodiscard]] Route route_to(const Side& peer, std::uint32_t own, std::uint32_t theirs,
+                               unsigned timeout) const {
     Route route;
     route.peer_queue_pair = peer.pair->number();
     route.peer_gid = gid_.gid;
@@ -92,7 +100,8 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     }
     return completion;
   }
-  [[nodiscard]] static SendWork work(Opcode opcode, const Side& from, const Side& to, std::size_t size, std::size_t local = 0,
+  [[nodiscard]] static SendWork work(Opcode opcode, const Side& from, const Side& to,
+                                     std::size_t size, std::size_t local = 0,
                                      std::size_t remote = 0) {
     SendWork work;
     work.id = 5;
@@ -118,7 +127,8 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
 TEST_P(VerbsContract, AWriteLandsWhereItWasAskedTo) {
   connect();
   std::iota(a_.bytes.begin(), a_.bytes.end(), std::uint8_t{1});
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4097}, std::size_t{100001}}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4097}, std::size_t{100001}}) {
     ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, size, 3, 1001)), PostResult::posted);
     const Completion done = next(a_);
     EXPECT_EQ(done.outcome, Outcome::ok) << to_string(done.outcome);
@@ -200,7 +210,8 @@ TEST_P(VerbsContract, AtomicsGiveTheOldValue) {
 TEST_P(VerbsContract, CompletionsComeInTheOrderOfPosting) {
   connect();
   for (std::uint64_t i = 0; i < 12; ++i) {
-    SendWork next_work = work(i % 3 == 2 ? Opcode::read : Opcode::write, a_, b_, 5000 + i * 100, i * 8000, i * 8000);
+    SendWork next_work =
+        work(i % 3 == 2 ? Opcode::read : Opcode::write, a_, b_, 5000 + i * 100, i * 8000, i * 8000);
     next_work.id = i;
     ASSERT_EQ(a_.pair->post(next_work), PostResult::posted);
   }
@@ -212,7 +223,9 @@ TEST_P(VerbsContract, AFullQueueSaysSo) {
   b_.pair.reset();  // nothing is acknowledged
   int posted = 0;
   PostResult result = PostResult::posted;
-  while (posted < 200 && (result = a_.pair->post(work(Opcode::write, a_, b_, 100))) == PostResult::posted) ++posted;
+  while (posted < 200 &&
+         (result = a_.pair->post(work(Opcode::write, a_, b_, 100))) == PostResult::posted)
+    ++posted;
   EXPECT_EQ(result, PostResult::full);
   EXPECT_GE(posted, 16);
   a_.pair->fail();
@@ -231,7 +244,8 @@ TEST_P(VerbsContract, AWrongKeyIsRefusedAndTheRestFlushed) {
 
 TEST_P(VerbsContract, ARangeBeyondTheRegionIsRefused) {
   connect();
-  ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, 64, 0, buffer_size - 63)), PostResult::posted);
+  ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, 64, 0, buffer_size - 63)),
+            PostResult::posted);
   EXPECT_EQ(next(a_).outcome, Outcome::remote_access);
 }
 
@@ -302,7 +316,8 @@ TEST_P(VerbsContract, MemoryWithoutAccessCannotBeRegistered) {
   const auto region = device_->register_memory(address, Bytes{65536}, address);
   ASSERT_FALSE(region.ok());
   EXPECT_EQ(region.status().cause(), Cause::registration_refused);
-  EXPECT_NE(region.status().text().find("Bad address (errno 14)"), std::string::npos) << region.status().text();
+  EXPECT_NE(region.status().text().find("Bad address (errno 14)"), std::string::npos)
+      << region.status().text();
   munmap(none, 65536);
 }
 
@@ -339,7 +354,9 @@ TEST_P(VerbsContract, ADeviceTellsItsLimitsAndGids) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Implementations, VerbsContract, testing::ValuesIn(implementations()),
-                         [](const testing::TestParamInfo<VerbsUnderTest>& verbs) { return verbs.param.name; });
+                         [](const testing::TestParamInfo<VerbsUnderTest>& verbs) {
+                           return verbs.param.name;
+                         });
 
 }  // namespace
 }  // namespace gdr::transport

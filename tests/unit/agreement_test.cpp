@@ -25,7 +25,8 @@ constexpr Bytes control{640};
 /// A transfer on two DGX A100, and what is seen when everything goes as planned.
 struct Lab {
   explicit Lab(PathKind path, Operation operation = Operation::write)
-      : topology(load_topology(GDR_PROJECT_DIR "/topologies/clusters/two-dgx-a100.json")), graph(topology) {
+      : topology(load_topology(GDR_PROJECT_DIR "/topologies/clusters/two-dgx-a100.json")),
+        graph(topology) {
     Transfer transfer;
     transfer.from = find_device(topology, "h0/gpu0");
     transfer.to = find_device(topology, "h1/gpu0");
@@ -49,7 +50,8 @@ struct Lab {
     const bool fetched = path == PathKind::gdr && operation != Operation::write;
     if (path == PathKind::gdr) (fetched ? to : from).process->rdma = size;
     if (path == PathKind::tcp) {
-      from.process->socket_out = to.process->socket_in = from.sent.stream = to.delivered.stream = size;
+      from.process->socket_out = to.process->socket_in = from.sent.stream = to.delivered.stream =
+          size;
       from.sent.stream_control = to.delivered.stream_control = Bytes{1000};
       from.tcp = size + Bytes{1000};
     } else if (fetched) {
@@ -65,7 +67,8 @@ struct Lab {
     std::string text;
     const auto add = [&](const char* word, const std::vector<Row>& rows) {
       for (const Row& row : rows)
-        if (!row.equal()) text += std::string(word) + " " + row.mover + " " + row.from + " > " + row.to + "; ";
+        if (!row.equal())
+          text += std::string(word) + " " + row.mover + " " + row.from + " > " + row.to + "; ";
     };
     add("stage", agreement.stages);
     add("memory", agreement.host_memory);
@@ -91,7 +94,8 @@ TEST(Agreement, WhatGoesAsPlannedIsEqual) {
     }
 }
 
-/// A program of somebody's own says nothing of itself; what it sends is data, what it says by TCP is not.
+/// A program of somebody's own says nothing of itself; what it sends is data, what it says by TCP
+/// is not.
 TEST(Agreement, ProgramsOfSomebodysOwnAreSeenByTheOthers) {
   for (const PathKind path : {PathKind::gdr, PathKind::staged}) {
     Lab lab(path);
@@ -117,7 +121,8 @@ TEST(Agreement, ProgramsOfSomebodysOwnAreSeenByTheOthers) {
     lab.seen.from.module.nic_read = {};
     lab.seen.from.module.host_read = size;
     if (path == PathKind::gdr) {
-      EXPECT_NE(lab.unequal().find("stage nic-read h0/gpu0 > h0/nic0"), std::string::npos) << "out of host memory";
+      EXPECT_NE(lab.unequal().find("stage nic-read h0/gpu0 > h0/nic0"), std::string::npos)
+          << "out of host memory";
     }
     lab.seen = observed;
     lab.seen.from.sent.written = lab.seen.to.delivered.written = {};
@@ -131,8 +136,11 @@ TEST(Agreement, StagesAreThoseOfExplain) {
     const Lab lab(path);
     const sim::Parts parts(lab.graph, verdict_test::models());
     std::string explained;
-    for (const sim::StageReport& stage : sim::explain(simulator, parts, lab.plan.transfer, {}).stages)
-      if (stage.mover) explained += fmt::format("{} {} {} {}\n", to_string(*stage.mover), stage.from, stage.to, stage.bytes.count);
+    for (const sim::StageReport& stage :
+         sim::explain(simulator, parts, lab.plan.transfer, {}).stages)
+      if (stage.mover)
+        explained += fmt::format("{} {} {} {}\n", to_string(*stage.mover), stage.from, stage.to,
+                                 stage.bytes.count);
     std::string compared;
     for (const Row& row : lab.compared().stages)
       compared += fmt::format("{} {} {} {}\n", row.mover, row.from, row.to, row.planned.count);
@@ -141,7 +149,9 @@ TEST(Agreement, StagesAreThoseOfExplain) {
 }
 
 TEST(Agreement, HostMemoryIsTouchedAsTheTransportSays) {
-  const auto touched = [](PathKind path) { return Lab(path).compared().host_memory.front().planned.count / size.count; };
+  const auto touched = [](PathKind path) {
+    return Lab(path).compared().host_memory.front().planned.count / size.count;
+  };
   EXPECT_EQ(touched(PathKind::gdr), 0);
   EXPECT_EQ(touched(PathKind::staged), 2);
   EXPECT_EQ(touched(PathKind::tcp), 4);
@@ -150,7 +160,9 @@ TEST(Agreement, HostMemoryIsTouchedAsTheTransportSays) {
 TEST(Agreement, NothingObservedIsNotEqual) {
   Lab lab(PathKind::gdr);
   lab.seen = {};
-  EXPECT_EQ(lab.unequal(), "stage nic-read h0/gpu0 > h0/nic0; stage wire h0/nic0 > h1/nic0; stage nic-write h1/nic0 > h1/gpu0; ");
+  EXPECT_EQ(lab.unequal(),
+            "stage nic-read h0/gpu0 > h0/nic0; stage wire h0/nic0 > h1/nic0; stage nic-write "
+            "h1/nic0 > h1/gpu0; ");
   EXPECT_FALSE(Row{}.equal()) << "0 planned and nobody looked";
 }
 
@@ -176,7 +188,9 @@ TEST(Agreement, GdrThroughHostMemoryIsFoundByTheModuleAlone) {
   Lab lab(PathKind::gdr);
   lab.seen.from.module.nic_read = {};
   lab.seen.from.module.host_read = control + size;
-  EXPECT_EQ(lab.unequal(), "stage nic-read h0/gpu0 > h0/nic0; memory all h0/memory > ; beside nic-read h0/memory > h0/nic0; ");
+  EXPECT_EQ(lab.unequal(),
+            "stage nic-read h0/gpu0 > h0/nic0; memory all h0/memory > ; beside nic-read h0/memory "
+            "> h0/nic0; ");
 }
 
 TEST(Agreement, TheTransportsWordIsNotEnough) {
@@ -207,7 +221,8 @@ TEST(Agreement, OtherDevicesAndWaysCount) {
   lab.seen.to.module.other_gpus = Bytes{1};
   lab.seen.to.sent.stream = Bytes{1};
   EXPECT_EQ(lab.unequal(),
-            "memory all h1/memory > ; beside any h0/other NICs > ; beside cpu-copy h1/memory > socket; beside any h1/other GPUs > ; "
+            "memory all h1/memory > ; beside any h0/other NICs > ; beside cpu-copy h1/memory > "
+            "socket; beside any h1/other GPUs > ; "
             "beside wire h1/nic0 > h0/nic0; ");
 }
 
@@ -223,7 +238,9 @@ std::vector<std::byte> bytes_of_plan() {
   return bytes;
 }
 
-void append(std::vector<std::byte>& to, const std::vector<std::byte>& more) { to.insert(to.end(), more.begin(), more.end()); }
+void append(std::vector<std::byte>& to, const std::vector<std::byte>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
 
 std::vector<std::byte> bytes_of_frame(transport::FrameType type, std::uint32_t payload) {
   transport::Frame frame;
@@ -231,7 +248,8 @@ std::vector<std::byte> bytes_of_frame(transport::FrameType type, std::uint32_t p
   frame.payload = payload;
   frame.total = payload;
   std::vector<std::byte> bytes(transport::frame_header + payload, std::byte{7});
-  transport::put_frame(std::span<std::byte, transport::frame_header>(bytes.data(), transport::frame_header), frame);
+  transport::put_frame(
+      std::span<std::byte, transport::frame_header>(bytes.data(), transport::frame_header), frame);
   return bytes;
 }
 
@@ -282,7 +300,9 @@ TEST(AgreementStream, SegmentsComeInAnyOrderAndAgain) {
   const auto bytes = stream_bytes(true);
   const std::span<const std::byte> all(bytes);
   const std::uint32_t start = 0xfffffff0U;  // the numbers wrap
-  const auto part = [&](std::size_t from, std::size_t count) { return all.subspan(from, std::min(count, all.size() - from)); };
+  const auto part = [&](std::size_t from, std::size_t count) {
+    return all.subspan(from, std::min(count, all.size() - from));
+  };
   StreamFollower follower;
   const auto take = [&](std::size_t from, std::size_t count) {
     follower.take(start + 1 + static_cast<std::uint32_t>(from), false, part(from, count));
@@ -305,7 +325,9 @@ TEST(AgreementStream, SegmentsComeInAnyOrderAndAgain) {
 TEST(AgreementWire, PayloadByOpcodeAndStream) {
   using namespace fabric::test;
   WireObserver observer;
-  const auto take = [&](const fabric::Frame& frame, bool delivered = false) { observer.take("h0/nic0", delivered, frame); };
+  const auto take = [&](const fabric::Frame& frame, bool delivered = false) {
+    observer.take("h0/nic0", delivered, frame);
+  };
   const std::initializer_list<std::uint8_t> reth{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0};
   take(roce_frame({.opcode = 0x06, .psn = 1, .payload = 1024, .extension = reth}));
   take(roce_frame({.opcode = 0x08, .psn = 2, .payload = 1024}));
@@ -336,7 +358,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
   const Lab tcp(PathKind::tcp);
   Lab gdr(PathKind::gdr);
-  std::vector<cli::ComparedPath> paths{{tcp.plan, tcp.seen, tcp.compared(), ""}, {gdr.plan, gdr.seen, gdr.compared(), ""}};
+  std::vector<cli::ComparedPath> paths{{tcp.plan, tcp.seen, tcp.compared(), ""},
+                                       {gdr.plan, gdr.seen, gdr.compared(), ""}};
   const std::string good = cli::compared_to_text(tcp.graph, paths, {{"staged", "no reason"}});
   for (const std::string& line : lines_of(good)) EXPECT_LE(line.size(), 80U) << line;
   EXPECT_NE(good.find("\nAll bytes are equal.\n"), std::string::npos) << good;
@@ -347,7 +370,10 @@ TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
   paths[1] = {gdr.plan, gdr.seen, gdr.compared(), ""};
   const std::string bad = cli::compared_to_text(tcp.graph, paths, {});
   for (const std::string& line : lines_of(bad)) EXPECT_LE(line.size(), 80U) << line;
-  EXPECT_NE(bad.find("\nNOT equal:\n  gdr: copy-engine h0/gpu0 > h0/memory\n  gdr: all h0/memory\n"), std::string::npos) << bad;
+  EXPECT_NE(
+      bad.find("\nNOT equal:\n  gdr: copy-engine h0/gpu0 > h0/memory\n  gdr: all h0/memory\n"),
+      std::string::npos)
+      << bad;
   const json::Value document = cli::compared_to_json(tcp.graph, paths, {});
   EXPECT_EQ(*document.find("equal"), json::Value(false));
   const auto& list = *document.find("paths")->as<json::Array>();
@@ -358,8 +384,11 @@ TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
 
 TEST(AgreementOutput, AFailedTransferIsNotEqual) {
   const Lab lab(PathKind::gdr);
-  const std::vector<cli::ComparedPath> paths{{lab.plan, {}, {}, "the transfer failed (exit code 1)"}};
-  EXPECT_NE(cli::compared_to_text(lab.graph, paths, {}).find("NOT equal:\n  gdr: the transfer failed (exit code 1)"), std::string::npos);
+  const std::vector<cli::ComparedPath> paths{
+      {lab.plan, {}, {}, "the transfer failed (exit code 1)"}};
+  EXPECT_NE(cli::compared_to_text(lab.graph, paths, {})
+                .find("NOT equal:\n  gdr: the transfer failed (exit code 1)"),
+            std::string::npos);
   EXPECT_EQ(*cli::compared_to_json(lab.graph, paths, {}).find("equal"), json::Value(false));
 }
 

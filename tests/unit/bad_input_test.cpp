@@ -1,8 +1,9 @@
-// Every file of tests/bad is refused with the one line of NAME.expected. A new case is files, not code:
-//   published/NAME.json   topology/NAME.json [+ NAME.set: a --set text a line]   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside
-//   it
-// Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes the files that are missing; read them before you
-// keep them.
+// Every file of tests/bad is refused with the one line of NAME.expected. A new case is files, not
+// code:
+//   published/NAME.json   topology/NAME.json [+ NAME.set: a --set text a line]
+//   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside it
+// Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes the files that are
+// missing; read them before you keep them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +66,8 @@ void load(const std::string& file) {
   const std::string stem = path.substr(0, path.rfind('.'));
   if (file.starts_with("models/")) load_model(path);
   else if (file.starts_with("published/")) (void)gdr::sim::load_published({path}, "topologies");
-  else if (file.starts_with("topology/")) (void)gdr::load_topology(path, settings_of(stem + ".set"));
+  else if (file.starts_with("topology/"))
+    (void)gdr::load_topology(path, settings_of(stem + ".set"));
 #if __has_include("topology/import/nccl_xml.hpp")
   else if (file.starts_with("xml/")) (void)gdr::import_nccl_xml(std::vector<std::string>{path});
 #endif
@@ -73,7 +75,8 @@ void load(const std::string& file) {
 }
 
 std::string without_project(std::string text) {
-  for (std::size_t at = 0; (at = text.find(project, at)) != std::string::npos;) text.erase(at, project.size());
+  for (std::size_t at = 0; (at = text.find(project, at)) != std::string::npos;)
+    text.erase(at, project.size());
   return text;
 }
 
@@ -89,7 +92,8 @@ TEST_P(BadInput, IsRefusedWithItsLine) {
     message = without_project(error.what());
   }
   const char* const write = std::getenv("GDR_WRITE_EXPECTED");
-  if (write != nullptr && !std::filesystem::exists(expected)) gdr::write_file(expected, message + "\n");
+  if (write != nullptr && !std::filesystem::exists(expected))
+    gdr::write_file(expected, message + "\n");
   EXPECT_EQ(message + "\n", gdr::read_file(expected));
   EXPECT_EQ(message.find('\n'), std::string::npos) << "not one line";
 }
@@ -108,7 +112,8 @@ TEST(BadInputFiles, EveryExpectationHasItsInput) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(bad)) {
     if (entry.path().extension() != ".expected") continue;
     std::filesystem::path input = entry.path();
-    if (!std::filesystem::exists(input.replace_extension(".json")) && !std::filesystem::exists(input.replace_extension(".xml")))
+    if (!std::filesystem::exists(input.replace_extension(".json")) &&
+        !std::filesystem::exists(input.replace_extension(".xml")))
       orphans.push_back(entry.path().string());
   }
   EXPECT_EQ(orphans, std::vector<std::string>{});

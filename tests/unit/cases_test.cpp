@@ -1,5 +1,6 @@
-// Troubles that people had, each a folder of tests/cases: what they held, and the answer it must give. The same with names, order and a
-// field that does not matter changed, and with the cause removed.
+// Troubles that people had, each a folder of tests/cases: what they held, and the answer it must
+// give. The same with names, order and a field that does not matter changed, and with the cause
+// removed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -49,7 +50,8 @@ std::vector<std::string> strings(const std::optional<json::Node>& node) {
 
 std::vector<std::pair<std::string, std::string>> pairs(const json::Node& node) {
   std::vector<std::pair<std::string, std::string>> list;
-  for (const json::Node& item : node.array()) list.emplace_back(item.array().at(0).string(), item.array().at(1).string());
+  for (const json::Node& item : node.array())
+    list.emplace_back(item.array().at(0).string(), item.array().at(1).string());
   return list;
 }
 
@@ -61,7 +63,8 @@ Case read_case(const std::string& name) {
   one.name = name;
   EXPECT_FALSE(object.required("rows").array().empty());
   EXPECT_EQ(object.required("command").string(), "doctor");
-  for (const std::string& file : strings(object.required("inputs"))) one.inputs.push_back({read_file(folder + "/" + name + "/" + file), file});
+  for (const std::string& file : strings(object.required("inputs")))
+    one.inputs.push_back({read_file(folder + "/" + name + "/" + file), file});
   for (const json::Node& node : object.required("find").array()) {
     json::ObjectReader item(node);
     Expected expected{item.required("rule").string(), {}, strings(item.optional("says"))};
@@ -78,11 +81,13 @@ Case read_case(const std::string& name) {
   return one;
 }
 
-std::vector<NamedText> replaced(std::vector<NamedText> inputs, const std::vector<std::pair<std::string, std::string>>& changes) {
+std::vector<NamedText> replaced(std::vector<NamedText> inputs,
+                                const std::vector<std::pair<std::string, std::string>>& changes) {
   for (const auto& [from, to] : changes) {
     std::size_t count = 0;
     for (NamedText& input : inputs)
-      for (auto at = input.text.find(from); at != std::string::npos; at = input.text.find(from, at + to.size())) {
+      for (auto at = input.text.find(from); at != std::string::npos;
+           at = input.text.find(from, at + to.size())) {
         input.text.replace(at, from.size(), to);
         ++count;
       }
@@ -93,7 +98,9 @@ std::vector<NamedText> replaced(std::vector<NamedText> inputs, const std::vector
 
 std::set<std::string> answer(const doctor::Report& report) {
   std::set<std::string> rules;
-  for (const doctor::Check& check : report.checks) rules.insert(fmt::format("{} {} {}", check.rule, to_string(check.state), to_string(check.severity)));
+  for (const doctor::Check& check : report.checks)
+    rules.insert(
+        fmt::format("{} {} {}", check.rule, to_string(check.state), to_string(check.severity)));
   return rules;
 }
 
@@ -123,10 +130,13 @@ TEST_P(Cases, GiveTheRightAnswer) {
     if (!expected.severity.empty()) {
       EXPECT_EQ(to_string(check->severity), expected.severity) << expected.rule;
     }
-    for (const std::string& words : expected.says) EXPECT_NE(check->evidence.find(words), std::string::npos) << words << " in: " << check->evidence;
+    for (const std::string& words : expected.says)
+      EXPECT_NE(check->evidence.find(words), std::string::npos)
+          << words << " in: " << check->evidence;
   }
   for (const std::string& rule : one.absent) EXPECT_EQ(find(report, rule), nullptr) << rule;
-  for (const std::string& words : one.says_remedy) EXPECT_NE(find(report, one.find.at(0).rule)->remedy.find(words), std::string::npos) << words;
+  for (const std::string& words : one.says_remedy)
+    EXPECT_NE(find(report, one.find.at(0).rule)->remedy.find(words), std::string::npos) << words;
 }
 
 TEST_P(Cases, GiveTheSameWithNamesOrderAndAnIrrelevantFieldChanged) {
@@ -149,11 +159,14 @@ TEST_P(Cases, LoseTheFindingWithTheCause) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Folders, Cases, testing::ValuesIn(case_names()), [](const auto& folder_of) {
-  std::string name = folder_of.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(
+    Folders, Cases, testing::ValuesIn(case_names()), [](const auto& folder_of) {
+      std::string name = folder_of.param;
+      std::replace_if(
+          name.begin(), name.end(),
+          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace gdr

@@ -1,4 +1,5 @@
-// Every file of models/ and topologies/ loads, and a topology survives being written and read again.
+// Every file of models/ and topologies/ loads, and a topology survives being written and read
+// again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,13 +18,16 @@ const std::string project = GDR_PROJECT_DIR;
 std::vector<std::string> files_below(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(project + "/" + folder, error))
-    if (entry.is_regular_file()) files.push_back(std::filesystem::relative(entry.path(), project).string());
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(project + "/" + folder, error))
+    if (entry.is_regular_file())
+      files.push_back(std::filesystem::relative(entry.path(), project).string());
   std::sort(files.begin(), files.end());
   return files;
 }
 
-void load_model(const gdr::ModelLibrary& library, const std::string& kind, const std::string& name) {
+void load_model(const gdr::ModelLibrary& library, const std::string& kind,
+                const std::string& name) {
   if (kind == "cpu") (void)library.cpu(name);
   else if (kind == "switch") (void)library.pci_switch(name);
   else if (kind == "gpu") (void)library.gpu(name);
@@ -43,7 +47,8 @@ TEST(DataFiles, EveryModelLoads) {
     const std::filesystem::path path(file);
     EXPECT_EQ(path.extension(), ".json") << file;
     try {
-      load_model(library, path.parent_path().lexically_relative("models").string(), path.stem().string());
+      load_model(library, path.parent_path().lexically_relative("models").string(),
+                 path.stem().string());
     } catch (const gdr::InputError& error) {
       ADD_FAILURE() << error.what();
     }
@@ -57,7 +62,8 @@ void look_up_models(const gdr::ModelLibrary& library, const gdr::Topology& topol
     for (const gdr::Socket& socket : host.sockets) (void)library.cpu(known(socket.model));
     for (const gdr::Device& device : host.devices) {
       const std::string kind(to_string(device.kind));
-      if (kind == "gpu" || kind == "nic" || kind == "nvme" || kind == "switch") load_model(library, kind, known(device.model));
+      if (kind == "gpu" || kind == "nic" || kind == "nvme" || kind == "switch")
+        load_model(library, kind, known(device.model));
     }
     for (const gdr::NvLink& link : host.nvlinks)
       if (!link.model.empty()) (void)library.nvlink(link.model);
@@ -72,7 +78,10 @@ TEST(DataFiles, EveryTopologyLoadsAndIsWrittenAndReadBack) {
     try {
       const gdr::Topology topology = gdr::load_topology(project + "/" + file);
       EXPECT_EQ(topology.name, std::filesystem::path(file).stem().string()) << file;
-      EXPECT_EQ(gdr::read_topology(gdr::json::parse(gdr::json::dump(to_json(topology)), file), file, ""), topology) << file;
+      EXPECT_EQ(
+          gdr::read_topology(gdr::json::parse(gdr::json::dump(to_json(topology)), file), file, ""),
+          topology)
+          << file;
       look_up_models(library, topology);
     } catch (const gdr::InputError& error) {
       ADD_FAILURE() << error.what();

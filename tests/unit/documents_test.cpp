@@ -41,17 +41,21 @@ struct ToolRun {
 
 ToolRun run_tool(const std::string& arguments) {
   ToolRun run;
-  FILE* pipe = popen(("GDR_DATA_DIR='" + project + "' '" GDR_TOOL "' " + arguments + " 2>&1").c_str(), "r");
+  FILE* pipe =
+      popen(("GDR_DATA_DIR='" + project + "' '" GDR_TOOL "' " + arguments + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("popen failed");
   char buffer[4096];
-  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) run.out.append(buffer, n);
+  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    run.out.append(buffer, n);
   run.code = WEXITSTATUS(pclose(pipe));
   return run;
 }
 
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("gdr-documents-" + std::to_string(getpid()))) { fs::create_directories(path_); }
+  Folder() : path_(fs::temp_directory_path() / ("gdr-documents-" + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
   ~Folder() { fs::remove_all(path_); }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
@@ -103,21 +107,25 @@ TEST(Documents, EveryJsonBlockLoads) {
       SCOPED_TRACE(place);
       try {
         const Value document = gdr::json::parse(text, place);
-        ASSERT_NE(document.find("format"), nullptr) << "a fragment; write it without \"json\" after the backquotes";
+        ASSERT_NE(document.find("format"), nullptr)
+            << "a fragment; write it without \"json\" after the backquotes";
         if (document.find("hosts") != nullptr) {
           (void)gdr::read_topology(document, place, project + "/topologies/clusters");
           ++loaded["topology"];
         } else if (document.find("kind") != nullptr) {
-          load_model(*document.find("kind")->as<std::string>(), *document.find("name")->as<std::string>(), text);
+          load_model(*document.find("kind")->as<std::string>(),
+                     *document.find("name")->as<std::string>(), text);
           ++loaded["model"];
         } else if (document.find("cases") != nullptr) {
           Folder folder;
-          const ToolRun run = run_tool("validate --no-ranges --format json " + folder.write("cases.json", text));
+          const ToolRun run =
+              run_tool("validate --no-ranges --format json " + folder.write("cases.json", text));
           EXPECT_LE(run.code, 1) << run.out;
           ++loaded["cases"];
         } else {
           Folder folder;
-          const ToolRun run = run_tool("predict " + a100 + " --flows " + folder.write("flows.json", text));
+          const ToolRun run =
+              run_tool("predict " + a100 + " --flows " + folder.write("flows.json", text));
           EXPECT_EQ(run.code, 0) << run.out;
           ++loaded["flows"];
         }
@@ -125,7 +133,8 @@ TEST(Documents, EveryJsonBlockLoads) {
         ADD_FAILURE() << error.what();
       }
     }
-  for (const char* kind : {"topology", "model", "cases", "flows"}) EXPECT_GE(loaded[kind], 1) << "no block holds a " << kind;
+  for (const char* kind : {"topology", "model", "cases", "flows"})
+    EXPECT_GE(loaded[kind], 1) << "no block holds a " << kind;
 }
 
 /// A command of a ```console block and what stands below it.
@@ -143,15 +152,18 @@ std::vector<Shown> console_blocks(const std::string& file) {
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (inside && line == "```") inside = false;
-    else if (inside && line.starts_with("$ ")) shown.push_back({file + ":" + std::to_string(number), line.substr(2), {}});
+    else if (inside && line.starts_with("$ "))
+      shown.push_back({file + ":" + std::to_string(number), line.substr(2), {}});
     else if (inside && !shown.empty()) shown.back().lines.push_back(line);
     else inside = inside || line == "```console";
   }
   return shown;
 }
 
-/// The line of `wanted` that `output` does not have in this order; "..." stands for any lines. Empty: it has all.
-std::string missing_line(const std::vector<std::string>& wanted, const std::vector<std::string>& output) {
+/// The line of `wanted` that `output` does not have in this order; "..." stands for any lines.
+/// Empty: it has all.
+std::string missing_line(const std::vector<std::string>& wanted,
+                         const std::vector<std::string>& output) {
   std::size_t at = 0;
   bool skip = false;
   for (const std::string& line : wanted) {
@@ -252,7 +264,8 @@ Names documented(const std::string& chapter, const std::string& name, const std:
   return names;
 }
 
-/// Member names of every object by the member that holds it; the document's own is "". Objects of one place have the same.
+/// Member names of every object by the member that holds it; the document's own is "". Objects of
+/// one place have the same.
 void collect(const Value& value, const std::string& place, std::map<std::string, Names>& out) {
   if (const auto* list = value.as<Array>())
     for (const Value& item : *list) collect(item, place, out);
@@ -264,19 +277,22 @@ void collect(const Value& value, const std::string& place, std::map<std::string,
     collect(member, name, out);
   }
   const auto [known, first] = out.try_emplace(place, names);
-  EXPECT_TRUE(first || known->second == names) << "objects in \"" << place << "\" differ in their members";
+  EXPECT_TRUE(first || known->second == names)
+      << "objects in \"" << place << "\" differ in their members";
 }
 
-void compare(const std::string& arguments, int code, const std::string& chapter, const std::string& form,
-             const std::map<std::string, std::string>& sections) {
+void compare(const std::string& arguments, int code, const std::string& chapter,
+             const std::string& form, const std::map<std::string, std::string>& sections) {
   SCOPED_TRACE(arguments);
   const ToolRun run = run_tool(arguments);
   ASSERT_EQ(run.code, code) << run.out;
   std::map<std::string, Names> printed;
   collect(gdr::json::parse(run.out, "output"), "", printed);
   for (const auto& [place, names] : printed) {
-    ASSERT_TRUE(sections.contains(place)) << "docs/output.md is not asked about \"" << place << "\"";
-    EXPECT_EQ(documented(chapter, sections.at(place), form), names) << "objects in \"" << place << "\"";
+    ASSERT_TRUE(sections.contains(place))
+        << "docs/output.md is not asked about \"" << place << "\"";
+    EXPECT_EQ(documented(chapter, sections.at(place), form), names)
+        << "objects in \"" << place << "\"";
   }
   EXPECT_EQ(printed.size(), sections.size()) << "the example does not have every object";
 }
@@ -287,10 +303,15 @@ TEST(OutputDocument, MembersAreThoseOfTheTool) {
           {{"", "the document"}, {"pairs", "pairs"}, {"best", "best"}, {"findings", "findings"}});
   const std::string chapter = "gdr predict and gdr explain";
   compare("predict " + one_nic + ends + " --set iommu=translate --range", 0, chapter, "predict",
-          {{"", "the document"}, {"results", "results, paths"}, {"stages", "stages"}, {"skipped", "skipped"}});
-  compare("explain " + one_nic + ends, 0, chapter, "explain",
-          {{"", "the document"}, {"paths", "results, paths"}, {"stages", "stages"}, {"hops", "hops"}});
-  compare("predict " + a100 + " --format json --flows " + project + "/examples/eight-pairs.json", 0, chapter, "flows",
+          {{"", "the document"},
+           {"results", "results, paths"},
+           {"stages", "stages"},
+           {"skipped", "skipped"}});
+  compare(
+      "explain " + one_nic + ends, 0, chapter, "explain",
+      {{"", "the document"}, {"paths", "results, paths"}, {"stages", "stages"}, {"hops", "hops"}});
+  compare("predict " + a100 + " --format json --flows " + project + "/examples/eight-pairs.json", 0,
+          chapter, "flows",
           {{"", "the document"}, {"results", "results, paths"}, {"stages", "stages"}});
 }
 
@@ -298,8 +319,11 @@ TEST(OutputDocument, CsvColumnsAreThoseOfTheTool) {
   std::string expected;
   for (const std::string& line : section("gdr predict and gdr explain", "CSV"))
     if (line.starts_with("`from`") || !expected.empty())
-      for (const std::string& word : code_words(line)) expected += (expected.empty() ? "" : ",") + word;
-  const ToolRun run = run_tool("predict " + one_nic + " --from h0/gpu2 --to h1/gpu2 --size 64KiB --path staged --format csv");
+      for (const std::string& word : code_words(line))
+        expected += (expected.empty() ? "" : ",") + word;
+  const ToolRun run =
+      run_tool("predict " + one_nic +
+               " --from h0/gpu2 --to h1/gpu2 --size 64KiB --path staged --format csv");
   EXPECT_EQ(run.out.substr(0, run.out.find('\n')), expected);
 }
 
@@ -327,7 +351,8 @@ TEST(OutputDocument, WordsAreThoseOfTheCode) {
   EXPECT_EQ(words("mover"), words_to(gdr::Mover::gpu_thread));
   // A device and itself, and devices of two hosts, are no pairs.
   Names distances = words_to(gdr::Distance::none);
-  for (const gdr::Distance other : {gdr::Distance::self, gdr::Distance::none}) distances.erase(std::string(to_string(other)));
+  for (const gdr::Distance other : {gdr::Distance::self, gdr::Distance::none})
+    distances.erase(std::string(to_string(other)));
   distances.insert({"NV#", "XGMI#"});
   EXPECT_EQ(words("distance"), distances);
   // Ways are told as wired, without relays (PXN) and the network.
@@ -340,28 +365,34 @@ TEST(OutputDocument, ExitCodesAreThoseOfTheTool) {
   const std::string ends = " --from h0/gpu2 --to h1/gpu2 --size 64KiB";
   EXPECT_EQ(run_tool("check " + a100).code, 0);
   EXPECT_EQ(run_tool("check " + a100 + " --set nonsense").code, 2);
-  EXPECT_EQ(run_tool("predict " + one_nic + ends + " --set iommu=translate --path gdr,staged").code, 1);
+  EXPECT_EQ(run_tool("predict " + one_nic + ends + " --set iommu=translate --path gdr,staged").code,
+            1);
   EXPECT_EQ(run_tool("predict " + one_nic + ends + " --path p2p").code, 2);
   EXPECT_EQ(run_tool("explain " + one_nic + ends + " --set iommu=translate --path gdr").code, 2);
 }
 
-/// The table of required members in docs/topology.md, against the schema (which another test holds to the loader).
+/// The table of required members in docs/topology.md, against the schema (which another test holds
+/// to the loader).
 TEST(TopologyDocument, RequiredMembersAreTheSchemas) {
   const Value schema = gdr::json::parse_file(project + "/docs/topology.schema.json");
   const std::map<std::string, std::vector<std::string>> types{
-      {"file", {""}}, {"host", {"inline_host", "server_host"}}, {"socket", {"socket"}}, {"NUMA node", {"numa_node"}},
-      {"device", {"gpu"}}, {"NVLink", {"nvlink"}}, {"fabric", {"fabric"}}};
+      {"file", {""}},         {"host", {"inline_host", "server_host"}},
+      {"socket", {"socket"}}, {"NUMA node", {"numa_node"}},
+      {"device", {"gpu"}},    {"NVLink", {"nvlink"}},
+      {"fabric", {"fabric"}}};
   const std::string text = gdr::read_file(project + "/docs/topology.md");
   for (const auto& [word, definitions] : types) {
     const std::size_t row = text.find("\n| " + word + " | ");
     ASSERT_NE(row, std::string::npos) << word;
     std::string line = text.substr(row + 1, text.find('\n', row + 1) - row - 1);
-    line = line.substr(0, line.find(';') == std::string::npos || word == "host" ? line.size() : line.find(';'));
+    line = line.substr(
+        0, line.find(';') == std::string::npos || word == "host" ? line.size() : line.find(';'));
     const auto in_row = code_words(line);
     Names required;
     for (const std::string& definition : definitions) {
       const Value& type = definition.empty() ? schema : *schema.find("$defs")->find(definition);
-      for (const Value& name : *type.find("required")->as<Array>()) required.insert(*name.as<std::string>());
+      for (const Value& name : *type.find("required")->as<Array>())
+        required.insert(*name.as<std::string>());
     }
     EXPECT_EQ(Names(in_row.begin(), in_row.end()), required) << word;
   }

@@ -22,11 +22,14 @@ const ModelLibrary& models() {
   return library;
 }
 
-Topology server(const std::string& name) { return load_topology(GDR_PROJECT_DIR "/topologies/servers/" + name + ".json"); }
+Topology server(const std::string& name) {
+  return load_topology(GDR_PROJECT_DIR "/topologies/servers/" + name + ".json");
+}
 
 emu::PcieTree tree_of(const Topology& topology) {
   const Host& host = topology.hosts.front();
-  return emu::pcie_tree(host, 0, emu::gpu_memory(host, models()), [](const Device& gpu) { return "/run/" + gpu.name; });
+  return emu::pcie_tree(host, 0, emu::gpu_memory(host, models()),
+                        [](const Device& gpu) { return "/run/" + gpu.name; });
 }
 
 /// "-device X" as "device X": one line an option.
@@ -60,12 +63,15 @@ Lines way_up(const std::map<std::string, std::string>& buses, std::string at) {
   return way;
 }
 
-emu::PcieTree tree_of(const std::string& devices, const std::string& numa_nodes = R"({"name": "numa0", "socket": "cpu0"})") {
-  return tree_of(read_topology(json::parse(R"({"format": 1, "name": "t", "hosts": [{"name": "h0", "sockets": [{"name": "cpu0"}],
+emu::PcieTree tree_of(const std::string& devices,
+                      const std::string& numa_nodes = R"({"name": "numa0", "socket": "cpu0"})") {
+  return tree_of(read_topology(
+      json::parse(
+          R"({"format": 1, "name": "t", "hosts": [{"name": "h0", "sockets": [{"name": "cpu0"}],
                                                "numa_nodes": [)" +
-                                               numa_nodes + R"(], "devices": [)" + devices + "]}]}",
-                                           "t.json"),
-                               "t.json", "."));
+              numa_nodes + R"(], "devices": [)" + devices + "]}]}",
+          "t.json"),
+      "t.json", "."));
 }
 
 std::string refusal(const std::string& devices) {
@@ -80,11 +86,17 @@ std::string refusal(const std::string& devices) {
 TEST(EmuPcieTree, SandybridgeOneSocketIsTwoRootPortsOfOneHostBridge) {
   const Lines expected{
       "device pxb-pcie,id=hb0,bus=pcie.0,bus_nr=1,numa_node=0",
-      "device pcie-root-port,id=gpu0.port,bus=hb0,addr=0x0,chassis=1,slot=2,hotplug=off,x-speed=8,x-width=16",
+      "device "
+      "pcie-root-port,id=gpu0.port,bus=hb0,addr=0x0,chassis=1,slot=2,hotplug=off,x-speed=8,x-width="
+      "16",
       "object memory-backend-file,id=gpu0.memory,size=268435456,share=on,mem-path=/run/gpu0",
       "device ivshmem-plain,memdev=gpu0.memory,id=gpu0,bus=gpu0.port,addr=0x0.0x0",
-      "device pcie-root-port,id=nic0.port,bus=hb0,addr=0x1,chassis=1,slot=3,hotplug=off,x-speed=8,x-width=16",
-      "device virtio-net-pci,netdev=nic0,mac=52:54:00:00:00:00,host_mtu=4200,rx_queue_size=1024,romfile=,id=nic0,bus=nic0.port,addr=0x0.0x0"};
+      "device "
+      "pcie-root-port,id=nic0.port,bus=hb0,addr=0x1,chassis=1,slot=3,hotplug=off,x-speed=8,x-width="
+      "16",
+      "device "
+      "virtio-net-pci,netdev=nic0,mac=52:54:00:00:00:00,host_mtu=4200,rx_queue_size=1024,romfile=,"
+      "id=nic0,bus=nic0.port,addr=0x0.0x0"};
   const auto tree = tree_of(server("sandybridge-one-socket"));
   EXPECT_EQ(lines_of(tree), expected);
   EXPECT_EQ(tree.places, (std::vector<emu::PciPlace>{0, 2 * 8, 3 * 8}));
@@ -97,10 +109,13 @@ TEST(EmuPcieTree, SandybridgeOneSocketIsTwoRootPortsOfOneHostBridge) {
 TEST(EmuPcieTree, TwoSocketsAreTwoHostBridgesWithTheirNumaNodes) {
   for (const char* name : {"sandybridge-two-sockets", "westmere-two-iohs"}) {
     const Lines lines = lines_of(tree_of(server(name)));
-    const auto bridges =
-        std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.starts_with("device pxb-pcie,"); });
+    const auto bridges = std::count_if(lines.begin(), lines.end(), [](const auto& l) {
+      return l.starts_with("device pxb-pcie,");
+    });
     EXPECT_EQ(bridges, 2) << name;
-    EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with(",numa_node=1"); })) << name;
+    EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) {
+      return l.ends_with(",numa_node=1");
+    })) << name;
   }
   const auto westmere = buses_of(tree_of(server("westmere-two-iohs")));
   EXPECT_EQ(way_up(westmere, "gpu0"), (Lines{"gpu0.port", "hb0"}));
@@ -111,17 +126,22 @@ TEST(EmuPcieTree, TwoSocketsAreTwoHostBridgesWithTheirNumaNodes) {
 TEST(EmuPcieTree, TheSecondHostBridgeStartsBehindTheBusesOfTheFirst) {
   const Lines lines = lines_of(tree_of(server("westmere-two-iohs")));
   // Bus 1 is hb0's own, 2 and 3 are behind its ports.
-  EXPECT_NE(std::find(lines.begin(), lines.end(), "device pxb-pcie,id=hb1,bus=pcie.0,bus_nr=4,numa_node=1"), lines.end());
+  EXPECT_NE(std::find(lines.begin(), lines.end(),
+                      "device pxb-pcie,id=hb1,bus=pcie.0,bus_nr=4,numa_node=1"),
+            lines.end());
 }
 
 TEST(EmuPcieTree, DgxA100HasASwitchBelowASwitch) {
   const auto tree = tree_of(server("dgx-a100"));
   const auto buses = buses_of(tree);
-  EXPECT_EQ(way_up(buses, "gpu0"), (Lines{"gpu0.port", "sw4", "sw4.port", "sw0", "sw0.port", "hb0"}));
+  EXPECT_EQ(way_up(buses, "gpu0"),
+            (Lines{"gpu0.port", "sw4", "sw4.port", "sw0", "sw0.port", "hb0"}));
   EXPECT_EQ(way_up(buses, "nic0"), (Lines{"nic0.port", "sw0", "sw0.port", "hb0"}));
   EXPECT_EQ(way_up(buses, "nic8"), (Lines{"nic8.port", "hb4"}));
   const Lines lines = lines_of(tree);
-  const auto has = [&](const std::string& line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
+  const auto has = [&](const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  };
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& line) {
     return line.starts_with("device pxb-pcie,id=hb2,") && line.ends_with("numa_node=7");
   }));
@@ -147,14 +167,16 @@ TEST(EmuPcieTree, Gh200HasTwoHostBridgesOfOneNumaNode) {
   EXPECT_EQ(way_up(buses, "nic0"), (Lines{"nic0.port", "hb1"}));
   const Lines lines = lines_of(tree);
   // Its GPU's link is not known; its NIC's Gen5 is more than QEMU's ports have.
-  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with("slot=2,hotplug=off"); }));
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
-                          [](const auto& l) { return l.ends_with("slot=4,hotplug=off,x-speed=16,x-width=16"); }));
+                          [](const auto& l) { return l.ends_with("slot=2,hotplug=off"); }));
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) {
+    return l.ends_with("slot=4,hotplug=off,x-speed=16,x-width=16");
+  }));
 }
 
 TEST(EmuPcieTree, EveryServerHasEveryDeviceOnceAndDistinctSlots) {
-  for (const char* name :
-       {"dgx-a100", "dgx-h100", "dgx-2", "p4d", "p5", "nd-a100-v4", "threadripper-two-switchtec", "epyc-pex890xx"}) {
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-2", "p4d", "p5", "nd-a100-v4",
+                           "threadripper-two-switchtec", "epyc-pex890xx"}) {
     const Topology topology = server(name);
     const auto tree = tree_of(topology);
     const auto buses = buses_of(tree);
@@ -171,8 +193,8 @@ TEST(EmuPcieTree, EveryServerHasEveryDeviceOnceAndDistinctSlots) {
 }
 
 TEST(EmuPcieTree, ADeviceRightBelowANumaNodeGetsAHostBridgeOfItsOwn) {
-  const auto buses = buses_of(
-      tree_of(R"({"name": "gpu0", "kind": "gpu", "under": "numa0"}, {"name": "nic0", "kind": "nic", "under": "numa0"})"));
+  const auto buses = buses_of(tree_of(
+      R"({"name": "gpu0", "kind": "gpu", "under": "numa0"}, {"name": "nic0", "kind": "nic", "under": "numa0"})"));
   EXPECT_EQ(way_up(buses, "gpu0"), (Lines{"gpu0.port", "gpu0.bridge"}));
   EXPECT_EQ(way_up(buses, "nic0"), (Lines{"nic0.port", "nic0.bridge"}));
 }
@@ -183,7 +205,8 @@ TEST(EmuPcieTree, FunctionsOfOneDeviceShareAPort) {
                                {"name": "nic1", "kind": "nic", "under": "hb0", "address": "0000:3b:00.1"})");
   const Lines lines = lines_of(tree);
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_TRUE(lines[2].ends_with(",id=nic0,bus=nic0.port,addr=0x0.0x0,multifunction=on")) << lines[2];
+  EXPECT_TRUE(lines[2].ends_with(",id=nic0,bus=nic0.port,addr=0x0.0x0,multifunction=on"))
+      << lines[2];
   EXPECT_TRUE(lines[3].ends_with(",id=nic1,bus=nic0.port,addr=0x0.0x1")) << lines[3];
 }
 
@@ -192,29 +215,37 @@ TEST(EmuPcieTree, WhatQemuCannotHoldIsRefusedWithTheReason) {
   for (int i = 0; i < 25; ++i)
     bridges += (i == 0 ? "" : ", ") + std::string(R"({"name": "hb)") + std::to_string(i) +
                R"(", "kind": "host-bridge", "under": "numa0"})";
-  EXPECT_EQ(refusal(bridges), "h0: cannot be emulated: 25 host bridges; QEMU's q35 has room for 24");
+  EXPECT_EQ(refusal(bridges),
+            "h0: cannot be emulated: 25 host bridges; QEMU's q35 has room for 24");
 
   std::string ports = R"({"name": "hb0", "kind": "host-bridge", "under": "numa0"})";
-  for (int i = 0; i < 33; ++i) ports += R"(, {"name": "nvme)" + std::to_string(i) + R"(", "kind": "nvme", "under": "hb0"})";
-  EXPECT_EQ(refusal(ports), "h0: cannot be emulated: hb0 has 33 ports; a PCI bus has 32 device numbers");
+  for (int i = 0; i < 33; ++i)
+    ports += R"(, {"name": "nvme)" + std::to_string(i) + R"(", "kind": "nvme", "under": "hb0"})";
+  EXPECT_EQ(refusal(ports),
+            "h0: cannot be emulated: hb0 has 33 ports; a PCI bus has 32 device numbers");
 
   std::string buses;
   for (int bridge = 0; bridge < 9; ++bridge) {
     const std::string name = "hb" + std::to_string(bridge);
-    buses += (bridge == 0 ? "" : ", ") + std::string(R"({"name": ")") + name + R"(", "kind": "host-bridge", "under": "numa0"})";
+    buses += (bridge == 0 ? "" : ", ") + std::string(R"({"name": ")") + name +
+             R"(", "kind": "host-bridge", "under": "numa0"})";
     for (int i = 0; i < 30; ++i)
-      buses += R"(, {"name": "nvme)" + std::to_string(bridge * 100 + i) + R"(", "kind": "nvme", "under": ")" + name + "\"}";
+      buses += R"(, {"name": "nvme)" + std::to_string(bridge * 100 + i) +
+               R"(", "kind": "nvme", "under": ")" + name + "\"}";
   }
-  EXPECT_EQ(refusal(buses), "h0: cannot be emulated: its tree takes 280 PCI buses; QEMU has one PCI domain of 256");
+  EXPECT_EQ(refusal(buses),
+            "h0: cannot be emulated: its tree takes 280 PCI buses; QEMU has one PCI domain of 256");
 
   EXPECT_EQ(refusal(R"({"name": "mlx", "kind": "nic", "under": "numa0"})"),
-            "h0/mlx: emulation names a nic after the number in its name, 0 to 255; call it nic0 or the like");
+            "h0/mlx: emulation names a nic after the number in its name, 0 to 255; call it nic0 or "
+            "the like");
 }
 
 TEST(EmuPcieTree, CommasInPathsAreDoubled) {
   const Topology topology = server("sandybridge-one-socket");
   const Host& host = topology.hosts.front();
-  const auto tree = emu::pcie_tree(host, 0, emu::gpu_memory(host, models()), [](const Device&) { return "/a,b"; });
+  const auto tree = emu::pcie_tree(host, 0, emu::gpu_memory(host, models()),
+                                   [](const Device&) { return "/a,b"; });
   EXPECT_TRUE(lines_of(tree)[2].ends_with("mem-path=/a,,b")) << lines_of(tree)[2];
 }
 

@@ -1,4 +1,5 @@
-// What hosts are told and say, who waits for whom, and what a client and the process that keeps guests say to each other.
+// What hosts are told and say, who waits for whom, and what a client and the process that keeps
+// guests say to each other.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -42,15 +43,17 @@ std::string refusal(const Call& call) {
 
 TEST(EmuControlProtocol, LinesOfAGuest) {
   EXPECT_EQ(parse_guest_message("ready"), GuestMessage(GuestReady{}));
-  EXPECT_EQ(parse_guest_message("failed nic0 has no interface"), GuestMessage(GuestFailed{"nic0 has no interface"}));
+  EXPECT_EQ(parse_guest_message("failed nic0 has no interface"),
+            GuestMessage(GuestFailed{"nic0 has no interface"}));
   EXPECT_EQ(parse_guest_message("exit 0"), GuestMessage(CommandEnded{0}));
   EXPECT_EQ(parse_guest_message("exit 255"), GuestMessage(CommandEnded{255}));
   EXPECT_EQ(parse_guest_message("barrier 17 go"), GuestMessage(BarrierReached{"17", "go"}));
 }
 
 TEST(EmuControlProtocol, OtherLinesAreNone) {
-  for (const char* line : {"", "Ready", "ready ", "exit", "exit ", "exit x", "exit 1 2", "exit -1", "exit 256",
-                           "exit 99999999999", "failed", "barrier", "barrier 17", "barrier 17 ", "barrier  go", "exitx 1"})
+  for (const char* line : {"", "Ready", "ready ", "exit", "exit ", "exit x", "exit 1 2", "exit -1",
+                           "exit 256", "exit 99999999999", "failed", "barrier", "barrier 17",
+                           "barrier 17 ", "barrier  go", "exitx 1"})
     EXPECT_EQ(parse_guest_message(line), std::nullopt) << line;
 }
 
@@ -71,7 +74,8 @@ TEST(EmuControlProtocol, AShellGetsTheCommandBackWithItsFolder) {
   ASSERT_TRUE(message.starts_with("run ") && message.ends_with("\n"));
   EXPECT_EQ(message.find('\n'), message.size() - 1) << "one line";
   Signals signals;
-  const auto back = run_to_end({"sh", "-c", "echo '" + message.substr(4, message.size() - 5) + "' | base64 -d"}, signals);
+  const auto back = run_to_end(
+      {"sh", "-c", "echo '" + message.substr(4, message.size() - 5) + "' | base64 -d"}, signals);
   EXPECT_EQ(back.output, "cd '/tmp/it, here' || exit 125\necho 'a\nb'; exit 3");
   EXPECT_EQ(barrier_message("7", ""), "barrier 7 go\n");
   EXPECT_EQ(barrier_message("7", "h1 is gone"), "barrier 7 h1 is gone\n");
@@ -114,14 +118,19 @@ TEST(EmuBarriers, WhoHasEndedIsNotWaitedFor) {
 
 TEST(EmuHostCommands, AHostsOwnOrTheOneForAll) {
   const Words hosts{"h0", "h1", "h2"};
-  EXPECT_EQ(commands_of({{"echo", "a b"}, {}}, hosts), (Commands{"echo 'a b'", "echo 'a b'", "echo 'a b'"}));
-  EXPECT_EQ(commands_of({{}, {{"h1", "a; b"}}}, hosts), (Commands{std::nullopt, "a; b", std::nullopt}));
+  EXPECT_EQ(commands_of({{"echo", "a b"}, {}}, hosts),
+            (Commands{"echo 'a b'", "echo 'a b'", "echo 'a b'"}));
+  EXPECT_EQ(commands_of({{}, {{"h1", "a; b"}}}, hosts),
+            (Commands{std::nullopt, "a; b", std::nullopt}));
   EXPECT_EQ(commands_of({{"x"}, {{"h1", "a; b"}}}, hosts), (Commands{"x", "a; b", "x"}));
 }
 
 TEST(EmuHostCommands, WhatCannotBe) {
   const Words hosts{"h0", "h1"};
-  EXPECT_EQ(refusal([&] { commands_of({{}, {{"h7", "x"}}}, hosts); }), "--on h7: there is no such host; hosts: h0, h1");
+  EXPECT_EQ(refusal([&] {
+              commands_of({{}, {{"h7", "x"}}}, hosts);
+            }),
+            "--on h7: there is no such host; hosts: h0, h1");
   EXPECT_EQ(refusal([&] {
               commands_of({{}, {{"h0", "x"}, {"h0", "y"}}}, hosts);
             }),
@@ -136,16 +145,18 @@ TEST(EmuHostCommands, WhatCannotBe) {
 }
 
 TEST(EmuKeeperProtocol, ARequestComesBack) {
-  for (const RunRequest& request : {RunRequest{}, RunRequest{{{"a", "", "b c"}, {}}, "/here", true, "*:loss=1%", 7},
-                                    RunRequest{{{"a"}, {{"h0", "x\ny"}, {"h1", ""}}}, "", false, "", ~std::uint64_t{0}}})
+  for (const RunRequest& request :
+       {RunRequest{}, RunRequest{{{"a", "", "b c"}, {}}, "/here", true, "*:loss=1%", 7},
+        RunRequest{{{"a"}, {{"h0", "x\ny"}, {"h1", ""}}}, "", false, "", ~std::uint64_t{0}}})
     EXPECT_EQ(decode_run_request(encode(request)), request);
 }
 
 TEST(EmuKeeperProtocol, WhatIsNoRequest) {
   using namespace std::string_literals;
   for (const std::string& text :
-       {""s, "/"s, "/\0\0"s, "/\0\0\0001\0x\0"s, "/\0\0\0001\0001\0"s, "/\0\0\0001\0000\0h0\0"s, "/\0\0\0001\0002\0a\0"s,
-        "/\0\0\0001\0001\0a\0h0\0x"s, "/\0\0\0x\0000\0"s, "/\0\0\0\0000\0"s})
+       {""s, "/"s, "/\0\0"s, "/\0\0\0001\0x\0"s, "/\0\0\0001\0001\0"s, "/\0\0\0001\0000\0h0\0"s,
+        "/\0\0\0001\0002\0a\0"s, "/\0\0\0001\0001\0a\0h0\0x"s, "/\0\0\0x\0000\0"s,
+        "/\0\0\0\0000\0"s})
     EXPECT_EQ(decode_run_request(text), std::nullopt) << printable(text);
 }
 
@@ -164,7 +175,8 @@ TEST(EmuKeeperProtocol, ALongTextComesInParts) {
   std::string end;
   while (end.empty()) {
     ASSERT_TRUE(out.flush(a.get()));
-    while (const auto packet = receive_packet(b.get())) (packet->front() == message::output ? got : end) += packet->substr(1);
+    while (const auto packet = receive_packet(b.get()))
+      (packet->front() == message::output ? got : end) += packet->substr(1);
   }
   EXPECT_EQ(got, text);
   EXPECT_EQ(end, "3");
@@ -223,10 +235,13 @@ TEST_F(EmuSessionName, WhatADeadOwnerLeftIsRemovedAndWhatALivingOneHasIsNot) {
 }
 
 TEST_F(EmuSessionName, NamesAndFoldersThatCannotBe) {
-  for (const std::string& name :
-       {std::string(), std::string("a/b"), std::string(".a"), std::string("a b"), std::string("\xc3\xa4")})
-    EXPECT_TRUE(refusal([&] { session_files("/tmp", name); }).starts_with("NAME: found \"")) << name;
-  EXPECT_TRUE(refusal([&] { session_files("/tmp", std::string(100, 'a')); }).ends_with("take a shorter name"));
+  for (const std::string& name : {std::string(), std::string("a/b"), std::string(".a"),
+                                  std::string("a b"), std::string("\xc3\xa4")})
+    EXPECT_TRUE(refusal([&] { session_files("/tmp", name); }).starts_with("NAME: found \""))
+        << name;
+  EXPECT_TRUE(refusal([&] {
+                session_files("/tmp", std::string(100, 'a'));
+              }).ends_with("take a shorter name"));
   sessions_folder();
   chmod((folder_ + "/gdr").c_str(), 0755);
   EXPECT_EQ(refusal([&] { sessions_folder(); }),
@@ -237,47 +252,57 @@ TEST(EmuDeadline, SaysWhoWasLate) {
   const Deadline deadline({90});
   EXPECT_FALSE(deadline.passed());
   EXPECT_EQ(deadline.left_ms(), 1000);
-  EXPECT_EQ(deadline.message({"h0", "h1"}, "not up"), "h0, h1: not up after 90s (--timeout): stopped");
+  EXPECT_EQ(deadline.message({"h0", "h1"}, "not up"),
+            "h0, h1: not up after 90s (--timeout): stopped");
   EXPECT_TRUE(Deadline({0}).passed());
 }
 
 TEST(EmuNative, SaysWhatIsMissing) {
   EXPECT_EQ(missing_for_native({true, true, true, "6.1"}), Words{});
-  EXPECT_EQ(missing_for_native({false, false, false, "6.1"}),
-            (Words{"this machine's kernel 6.1 has no module rdma_rxe (CONFIG_RDMA_RXE)",
-                   "ip and rdma are not in PATH (package iproute2)", "only root may add rxe devices"}));
+  EXPECT_EQ(
+      missing_for_native({false, false, false, "6.1"}),
+      (Words{"this machine's kernel 6.1 has no module rdma_rxe (CONFIG_RDMA_RXE)",
+             "ip and rdma are not in PATH (package iproute2)", "only root may add rxe devices"}));
 }
 
 TEST(EmuNative, AnInterfaceAndAnRxeDeviceANic) {
-  const Topology topology = load_topology(GDR_PROJECT_DIR "/topologies/servers/sandybridge-one-socket.json");
+  const Topology topology =
+      load_topology(GDR_PROJECT_DIR "/topologies/servers/sandybridge-one-socket.json");
   const auto plan = plan_native(topology);
-  EXPECT_EQ(plan.set_up, (std::vector<Words>{{"modprobe", "rdma_rxe"},
-                                             {"ip", "link", "add", "gdr-nic0", "mtu", "4200", "type", "dummy"},
-                                             {"ip", "address", "add", "10.0.0.1/24", "dev", "gdr-nic0"},
-                                             {"ip", "link", "set", "gdr-nic0", "up"},
-                                             {"rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "gdr-nic0"}}));
+  EXPECT_EQ(
+      plan.set_up,
+      (std::vector<Words>{{"modprobe", "rdma_rxe"},
+                          {"ip", "link", "add", "gdr-nic0", "mtu", "4200", "type", "dummy"},
+                          {"ip", "address", "add", "10.0.0.1/24", "dev", "gdr-nic0"},
+                          {"ip", "link", "set", "gdr-nic0", "up"},
+                          {"rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "gdr-nic0"}}));
   EXPECT_EQ(plan.take_down, (std::vector<Words>{{"ip", "link", "delete", "gdr-nic0"}}));
   const std::vector<std::pair<std::string, std::string>> environment{
       {"GDR_HOST", "h0"}, {"GDR_HOST_INDEX", "0"}, {"GDR_PEERS", ""}, {"GDR_NIC_0", "10.0.0.1"}};
   EXPECT_EQ(plan.environment, environment);
   const Topology two = load_topology(GDR_PROJECT_DIR "/topologies/clusters/two-gh200.json");
   EXPECT_EQ(refusal([&] { plan_native(two); }),
-            "two-gh200: --native runs a topology of one host, this has 2; without --native each is a guest");
+            "two-gh200: --native runs a topology of one host, this has 2; without --native each is "
+            "a guest");
 }
 
 TEST(EmuNative, RunsTheCommandAndTakesDown) {
-  const std::string mark = std::filesystem::temp_directory_path() / ("gdr-native-" + std::to_string(getpid()));
+  const std::string mark =
+      std::filesystem::temp_directory_path() / ("gdr-native-" + std::to_string(getpid()));
   NativePlan plan;
   plan.set_up = {{"touch", mark}};
   plan.take_down = {{"/no/such/program"}, {"rm", mark}};
   plan.environment = {{"GDR_NIC_0", "it's"}};
   Signals signals;
-  EXPECT_EQ(run_native(plan, "[ \"$GDR_NIC_0\" = \"it's\" ] && [ -e " + mark + " ] && exit 7", {60}, signals), 7);
+  EXPECT_EQ(run_native(plan, "[ \"$GDR_NIC_0\" = \"it's\" ] && [ -e " + mark + " ] && exit 7", {60},
+                       signals),
+            7);
   EXPECT_FALSE(std::filesystem::exists(mark));
   EXPECT_EQ(run_native(plan, "sleep 60", {0.3}, signals), exit_timeout);
   EXPECT_FALSE(std::filesystem::exists(mark));
   plan.set_up.push_back({"false"});
-  EXPECT_EQ(refusal([&] { run_native(plan, "true", {60}, signals); }), "--native: \"false\" failed with 1: ");
+  EXPECT_EQ(refusal([&] { run_native(plan, "true", {60}, signals); }),
+            "--native: \"false\" failed with 1: ");
   EXPECT_FALSE(std::filesystem::exists(mark));
 }
 
@@ -301,7 +326,8 @@ TEST(EmuTraffic, ColumnsOfWhatHappened) {
             "h1/nic0.tx       -       -     -             -             -\n"
             "h1/nic0.rx      97      97     -             -             -\n");
   counters.pcap_error = "x.pcap: No space left on device";
-  EXPECT_TRUE(cli::traffic_table(to_json(counters)).ends_with("the capture ends early: x.pcap: No space left on device\n"));
+  EXPECT_TRUE(cli::traffic_table(to_json(counters))
+                  .ends_with("the capture ends early: x.pcap: No space left on device\n"));
 }
 
 }  // namespace

@@ -15,11 +15,13 @@ namespace {
 const std::string project = GDR_PROJECT_DIR;
 
 struct Lab {
-  Topology topology = load_topology(project + "/topologies/clusters/two-dual-socket-4gpu-1nic.json");
+  Topology topology =
+      load_topology(project + "/topologies/clusters/two-dual-socket-4gpu-1nic.json");
   Graph graph{topology};
 };
 
-sim::HopReport hop(const std::string& from, const std::string& to, std::optional<double> gigabytes_per_second, bool limits = false) {
+sim::HopReport hop(const std::string& from, const std::string& to,
+                   std::optional<double> gigabytes_per_second, bool limits = false) {
   sim::HopReport report;
   report.from = from;
   report.to = to;
@@ -29,7 +31,8 @@ sim::HopReport hop(const std::string& from, const std::string& to, std::optional
   return report;
 }
 
-/// h0's GPU 2 into memory below its socket, from there to the NIC of the other socket and on to the network.
+/// h0's GPU 2 into memory below its socket, from there to the NIC of the other socket and on to the
+/// network.
 sim::Explanation staged(const Lab& lab, const std::string& bottleneck, bool memory_limits) {
   sim::Explanation path;
   path.prediction.transfer.from = find_device(lab.topology, "h0/gpu2");
@@ -38,8 +41,12 @@ sim::Explanation staged(const Lab& lab, const std::string& bottleneck, bool memo
   path.prediction.bottleneck = bottleneck;
   path.stages.resize(4);
   path.stages[0].name = "launch copy";
-  path.stages[1].hops = {hop("h0/gpu2", "h0/port-of-gpu2", 12.8), hop("h0/port-of-gpu2", "h0/cpu1", 40.0), hop("h0/cpu1", "h0/numa1", 60.0, memory_limits)};
-  path.stages[2].hops = {hop("h0/numa1", "h0/cpu1", 60.0, memory_limits), hop("h0/cpu1", "h0/cpu0", {}), hop("h0/cpu0", "h0/port-of-nic0", 40.0), hop("h0/port-of-nic0", "h0/nic0", 25.2)};
+  path.stages[1].hops = {hop("h0/gpu2", "h0/port-of-gpu2", 12.8),
+                         hop("h0/port-of-gpu2", "h0/cpu1", 40.0),
+                         hop("h0/cpu1", "h0/numa1", 60.0, memory_limits)};
+  path.stages[2].hops = {hop("h0/numa1", "h0/cpu1", 60.0, memory_limits),
+                         hop("h0/cpu1", "h0/cpu0", {}), hop("h0/cpu0", "h0/port-of-nic0", 40.0),
+                         hop("h0/port-of-nic0", "h0/nic0", 25.2)};
   path.stages[3].hops = {hop("h0/nic0", "fabric", 25.0), hop("fabric", "h1/nic0", 25.0)};
   return path;
 }
@@ -57,7 +64,8 @@ std::vector<std::string> words(const std::vector<HopArrow>& arrows) {
   for (const HopArrow& arrow : arrows) {
     std::string text = arrow.from + " > " + arrow.to + ":";
     for (const std::size_t step : arrow.steps) text += " " + std::to_string(step);
-    if (arrow.bandwidth) text += ", " + std::to_string(std::lround(arrow.bandwidth->gigabytes_per_second() * 10));
+    if (arrow.bandwidth)
+      text += ", " + std::to_string(std::lround(arrow.bandwidth->gigabytes_per_second() * 10));
     list.push_back(text + (arrow.limits ? ", limit" : ""));
   }
   return list;
@@ -69,23 +77,31 @@ TEST(HopPicture, ArrowsAreTheHopsBetweenBoxes) {
   const Lab lab;
   const sim::Explanation path = staged(lab, "h0/numa1 memory", true);
   const TreeLayout layout = layout_of(lab, path);
-  EXPECT_EQ(words(arrows_of(path, layout)),
-            (Words{"h0/gpu2 > h0/cpu1: 2, 128", "h0/cpu1 > h0/numa1: 2, 600, limit", "h0/numa1 > h0/cpu1: 3, 600, limit", "h0/cpu1 > h0/cpu0: 3", "h0/cpu0 > h0/nic0: 3, 252",
-                   "h0/nic0 > fabric: 4, 250", "fabric > h1/nic0: 4, 250"}))
+  EXPECT_EQ(
+      words(arrows_of(path, layout)),
+      (Words{"h0/gpu2 > h0/cpu1: 2, 128", "h0/cpu1 > h0/numa1: 2, 600, limit",
+             "h0/numa1 > h0/cpu1: 3, 600, limit", "h0/cpu1 > h0/cpu0: 3",
+             "h0/cpu0 > h0/nic0: 3, 252", "h0/nic0 > fabric: 4, 250", "fabric > h1/nic0: 4, 250"}))
       << "a port without a box is no end, and the least of what lies between counts";
-  EXPECT_EQ(limiting_boxes(path, layout, arrows_of(path, layout)), std::set<std::string>{}) << "an arrow is the limit";
+  EXPECT_EQ(limiting_boxes(path, layout, arrows_of(path, layout)), std::set<std::string>{})
+      << "an arrow is the limit";
 }
 
 TEST(HopPicture, ALimitThatIsNoLinkMarksItsDevice) {
   const Lab lab;
-  for (const auto& [bottleneck, box] : {std::pair<std::string, std::string>{"remote peer reads to h0/nic0", "h0/nic0"}, {"h0/gpu2 copy engines", "h0/gpu2"}, {"queue depth 1", ""}}) {
+  for (const auto& [bottleneck, box] :
+       {std::pair<std::string, std::string>{"remote peer reads to h0/nic0", "h0/nic0"},
+        {"h0/gpu2 copy engines", "h0/gpu2"},
+        {"queue depth 1", ""}}) {
     const sim::Explanation path = staged(lab, bottleneck, false);
     const TreeLayout layout = layout_of(lab, path);
-    const std::set<std::string> expected = box.empty() ? std::set<std::string>{} : std::set<std::string>{box};
+    const std::set<std::string> expected =
+        box.empty() ? std::set<std::string>{} : std::set<std::string>{box};
     EXPECT_EQ(limiting_boxes(path, layout, arrows_of(path, layout)), expected) << bottleneck;
   }
   const sim::Explanation other = staged(lab, "h0/nic01 port", false);
-  EXPECT_EQ(limiting_boxes(other, layout_of(lab, other), {}), std::set<std::string>{}) << "nic0 is not nic01";
+  EXPECT_EQ(limiting_boxes(other, layout_of(lab, other), {}), std::set<std::string>{})
+      << "nic0 is not nic01";
 }
 
 std::string attribute(const xml::Element& element, const std::string& name) {
@@ -120,14 +136,16 @@ TEST(HopPicture, IsWholeAndStaysInItsFrame) {
     }
     if (element.attribute("marker-end") != nullptr) heads.insert(attribute(element, "marker-end"));
   }
-  EXPECT_EQ(count["polyline arrow"] + count["polyline arrow limit"], static_cast<int>(arrows.size()));
+  EXPECT_EQ(count["polyline arrow"] + count["polyline arrow limit"],
+            static_cast<int>(arrows.size()));
   EXPECT_EQ(count["polyline arrow limit"], 2);
   EXPECT_EQ(count["text rate limit"], 2);
   EXPECT_EQ(count["text rate"], static_cast<int>(arrows.size()) - 2);
   EXPECT_EQ(count["limiting box"], 1);
   // Every head that an arrow asks for is defined.
   std::set<std::string> defined;
-  for (const xml::Element& marker : svg.children.front().children) defined.insert("url(#" + attribute(marker, "id") + ")");
+  for (const xml::Element& marker : svg.children.front().children)
+    defined.insert("url(#" + attribute(marker, "id") + ")");
   EXPECT_EQ(heads, defined);
 }
 

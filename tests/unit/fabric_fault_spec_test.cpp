@@ -50,7 +50,8 @@ TEST(FaultSpec, EveryKey) {
                         .down_frames = 9,
                         .roce_only = true};
   const auto ports = with(
-      " h0/nic0.rx : rate=200Gb/s, queue=64KiB,delay=5us,loss=1%,duplicate=2.5 %,reorder=3%,reorder-by=100us,corrupt=100%,mark=0,"
+      " h0/nic0.rx : rate=200Gb/s, queue=64KiB,delay=5us,loss=1%,duplicate=2.5 "
+      "%,reorder=3%,reorder-by=100us,corrupt=100%,mark=0,"
       "pause-at=2s,pause-for=10ms,down-at=3s,down-after=7,down-for=1s,down-frames=9,only=roce ");
   EXPECT_EQ(ports[0].rx, all);
   EXPECT_EQ(ports[0].tx, LinkOptions{});
@@ -68,7 +69,8 @@ TEST(FaultSpec, Patterns) {
                         {"h0/nic1", {false, true, false, false}}};
   for (const Case& c : cases) {
     const auto ports = with(std::string(c.where) + ":delay=1us");
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(ports[i].tx.delay == 1_us, c.hit[i]) << c.where << ' ' << i;
+    for (std::size_t i = 0; i < 4; ++i)
+      EXPECT_EQ(ports[i].tx.delay == 1_us, c.hit[i]) << c.where << ' ' << i;
   }
 }
 
@@ -84,10 +86,13 @@ TEST(FaultSpec, ErrorsNamePlaceFoundAndAllowed) {
     const char* error;
   };
   const std::string keys =
-      "rate, queue, delay, loss, duplicate, reorder, reorder-by, corrupt, mark, pause-at, pause-for, down-at, down-after, "
+      "rate, queue, delay, loss, duplicate, reorder, reorder-by, corrupt, mark, pause-at, "
+      "pause-for, down-at, down-after, "
       "down-for, "
       "down-frames, only";
-  const std::string names = "h0/nic0, h0/nic1, h1/nic0, h1/nic1; * for a host or a NIC; .tx or .rx behind for one direction";
+  const std::string names =
+      "h0/nic0, h0/nic1, h1/nic0, h1/nic1; * for a host or a NIC; .tx or .rx behind for one "
+      "direction";
   const std::string unknown_key = "faults: at item 1 (*): found \"los\", allowed " + keys;
   const std::string unknown_port = "faults: at item 2: found \"h2/nic0\", allowed " + names;
   const Case cases[] = {
@@ -97,25 +102,41 @@ TEST(FaultSpec, ErrorsNamePlaceFoundAndAllowed) {
       {"*:delay=1us;h2/nic0:loss=1%", unknown_port.c_str()},
       {"*:los=1%", unknown_key.c_str()},
       {"*:loss", "faults: at item 1 (*): found \"loss\" without a value, allowed loss=VALUE"},
-      {"*:loss=", "faults: at item 1 (*), loss: found nothing, allowed a share of the frames from 0% to 100%"},
-      {"*:loss=1", "faults: at item 1 (*), loss: found \"1\", allowed a share of the frames from 0% to 100%"},
-      {"*:loss=100.1%", "faults: at item 1 (*), loss: found \"100.1%\", allowed a share of the frames from 0% to 100%"},
-      {"*:loss=-1%", "faults: at item 1 (*), loss: found \"-1%\", allowed a share of the frames from 0% to 100%"},
-      {"*:loss=nan%", "faults: at item 1 (*), loss: found \"nan%\", allowed a share of the frames from 0% to 100%"},
+      {"*:loss=",
+       "faults: at item 1 (*), loss: found nothing, allowed a share of the frames from 0% to 100%"},
+      {"*:loss=1",
+       "faults: at item 1 (*), loss: found \"1\", allowed a share of the frames from 0% to 100%"},
+      {"*:loss=100.1%",
+       "faults: at item 1 (*), loss: found \"100.1%\", allowed a share of the frames from 0% to "
+       "100%"},
+      {"*:loss=-1%",
+       "faults: at item 1 (*), loss: found \"-1%\", allowed a share of the frames from 0% to 100%"},
+      {"*:loss=nan%",
+       "faults: at item 1 (*), loss: found \"nan%\", allowed a share of the frames from 0% to "
+       "100%"},
       {"h0/*.tx:delay=5",
-       "faults: at item 1 (h0/*.tx), delay: \"5\" is not a time: the unit is missing; write a number and one of ps, ns, us, ms, "
+       "faults: at item 1 (h0/*.tx), delay: \"5\" is not a time: the unit is missing; write a "
+       "number and one of ps, ns, us, ms, "
        "s, min, h, d"},
       {"*:down-after=-1",
-       "faults: at item 1 (*), down-after: found \"-1\", allowed a number of frames, 0 to 18446744073709551615"},
+       "faults: at item 1 (*), down-after: found \"-1\", allowed a number of frames, 0 to "
+       "18446744073709551615"},
       {"*:down-after=1.5",
-       "faults: at item 1 (*), down-after: found \"1.5\", allowed a number of frames, 0 to 18446744073709551615"},
+       "faults: at item 1 (*), down-after: found \"1.5\", allowed a number of frames, 0 to "
+       "18446744073709551615"},
       {"*:rate=0", "faults: at item 1 (*), rate: found \"0\", allowed 1B/s and more"},
       {"*:only=tcp", "faults: at item 1 (*), only: found \"tcp\", allowed roce, all"},
-      {"h1/nic0.rx:queue=1KiB", "faults: h1/nic0.rx: found queue without rate, allowed queue together with rate or pause-at"},
-      {"h1/nic0:pause-at=1s", "faults: h1/nic0.tx: found pause-at without pause-for, allowed both together"},
-      {"h1/nic0:pause-for=1s", "faults: h1/nic0.tx: found pause-for without pause-at, allowed both together"},
-      {"h1/nic0:down-for=1s", "faults: h1/nic0.tx: found down-for, allowed it together with down-at or down-after"},
-      {"*:reorder=1%,reorder-by=0", "faults: h0/nic0.tx: found reorder-by=0, allowed more than 0 where reorder is"},
+      {"h1/nic0.rx:queue=1KiB",
+       "faults: h1/nic0.rx: found queue without rate, allowed queue together with rate or "
+       "pause-at"},
+      {"h1/nic0:pause-at=1s",
+       "faults: h1/nic0.tx: found pause-at without pause-for, allowed both together"},
+      {"h1/nic0:pause-for=1s",
+       "faults: h1/nic0.tx: found pause-for without pause-at, allowed both together"},
+      {"h1/nic0:down-for=1s",
+       "faults: h1/nic0.tx: found down-for, allowed it together with down-at or down-after"},
+      {"*:reorder=1%,reorder-by=0",
+       "faults: h0/nic0.tx: found reorder-by=0, allowed more than 0 where reorder is"},
       {"*:only=a\nb", "faults: at item 1 (*), only: found \"a\\x0ab\", allowed roce, all"},
   };
   for (const Case& c : cases) {

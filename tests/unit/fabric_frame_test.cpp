@@ -39,7 +39,8 @@ TEST(FabricFrame, LengthsThatDoNotFitAreNoIp) {
   for (const bool ipv6 : {false, true}) {
     const Frame whole = roce_frame({.ipv6 = ipv6});
     ASSERT_TRUE(find_ip(whole));
-    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(find_ip(FrameView(whole).first(size))) << size;
+    for (std::size_t size = 0; size < whole.size(); ++size)
+      EXPECT_FALSE(find_ip(FrameView(whole).first(size))) << size;
   }
   Frame short_header = roce_frame({});
   short_header[14] = 0x44;
@@ -91,7 +92,8 @@ TEST(FabricFrame, CorruptionChangesOneByteOfThePayload) {
     const auto difference = std::mismatch(frame.begin(), frame.end(), before.begin());
     ASSERT_NE(difference.first, frame.end()) << "nothing changed";
     const auto at = static_cast<std::size_t>(difference.first - frame.begin());
-    EXPECT_TRUE(std::equal(difference.first + 1, frame.end(), difference.second + 1)) << "more than one byte";
+    EXPECT_TRUE(std::equal(difference.first + 1, frame.end(), difference.second + 1))
+        << "more than one byte";
     hit[at] = true;
   }
   for (std::size_t at = 0; at < hit.size(); ++at) EXPECT_EQ(hit[at], at >= 42) << "byte " << at;

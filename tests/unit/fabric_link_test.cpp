@@ -19,16 +19,19 @@ using gdr::Duration;
 const Seed seed{42};
 
 /// Sends `count` frames, one every `step`; says for each how many deliveries it had.
-std::vector<std::size_t> deliveries_of(Link& link, std::size_t count, Duration step = 1_us, bool roce = true) {
+std::vector<std::size_t> deliveries_of(Link& link, std::size_t count, Duration step = 1_us,
+                                       bool roce = true) {
   std::vector<std::size_t> numbers;
   const FramePtr frame = shared(roce ? roce_frame({}) : plain_frame(mac(2), mac(1)));
-  for (std::size_t i = 0; i < count; ++i) numbers.push_back(link.pass(frame, step * static_cast<double>(i)).size());
+  for (std::size_t i = 0; i < count; ++i)
+    numbers.push_back(link.pass(frame, step * static_cast<double>(i)).size());
   return numbers;
 }
 
 void expect_near(const char* what, double expected, double actual, double tolerance) {
   const double deviation = (actual - expected) / expected;
-  std::printf("%-44s expectation %.9g  actual %.9g  deviation %+.3g\n", what, expected, actual, deviation);
+  std::printf("%-44s expectation %.9g  actual %.9g  deviation %+.3g\n", what, expected, actual,
+              deviation);
   EXPECT_LE(std::abs(deviation), tolerance) << what << " (seed " << seed.value << ")";
 }
 
@@ -54,9 +57,11 @@ TEST(FabricLink, RateArithmetic) {
   const FramePtr frame = shared(plain_frame(mac(2), mac(1), 4170));
   Duration last;
   for (int i = 0; i < 1000; ++i) last = link.pass(frame, Duration{}).at(0).due;
-  expect_near("1000 frames of 4170 B at 10 Gb/s, +3 us [s]", 1000 * (4170 + 24) * 8 / 10e9 + 3e-6, last.seconds, 1e-12);
+  expect_near("1000 frames of 4170 B at 10 Gb/s, +3 us [s]", 1000 * (4170 + 24) * 8 / 10e9 + 3e-6,
+              last.seconds, 1e-12);
 
-  // Short frames are padded to 60 bytes: 14.88 million a second at 10 Gb/s, the figure of every switch's data sheet.
+  // Short frames are padded to 60 bytes: 14.88 million a second at 10 Gb/s, the figure of every
+  // switch's data sheet.
   Link short_frames("l", {.rate = 10_Gbps}, seed);
   const FramePtr tiny = shared(plain_frame(mac(2), mac(1), 20));
   for (int i = 0; i < 1000; ++i) last = short_frames.pass(tiny, Duration{}).at(0).due;
@@ -72,8 +77,10 @@ TEST(FabricLink, AnIdleLinkSavesNothingUp) {
 }
 
 TEST(FabricLink, BothSidesOfTheQueueLimit) {
-  // Waiting: all but the one that is being sent. 4 frames of 1000 bytes fit 4000 bytes, but not 3999.
-  for (const auto& [limit, passed] : {std::pair<Bytes, std::size_t>{4000_B, 5}, {3999_B, 4}, {0_B, 1}}) {
+  // Waiting: all but the one that is being sent. 4 frames of 1000 bytes fit 4000 bytes, but not
+  // 3999.
+  for (const auto& [limit, passed] :
+       {std::pair<Bytes, std::size_t>{4000_B, 5}, {3999_B, 4}, {0_B, 1}}) {
     Link link("l", {.rate = Bandwidth{1024e3}, .queue = limit}, seed);
     const FramePtr frame = shared(plain_frame(mac(2), mac(1), 1000));  // 1 ms each
     std::size_t count = 0;
@@ -96,7 +103,8 @@ TEST(FabricLink, DownAfterNFrames) {
 
 TEST(FabricLink, UpAgainAfterFramesOrTime) {
   Link frames("l", {.down_after = 2, .down_frames = 3}, seed);
-  EXPECT_EQ(deliveries_of(frames, 8), (std::vector<std::size_t>{1, 1, 0, 0, 0, 1, 1, 1})) << "and stays up";
+  EXPECT_EQ(deliveries_of(frames, 8), (std::vector<std::size_t>{1, 1, 0, 0, 0, 1, 1, 1}))
+      << "and stays up";
   // One frame a microsecond: the third (at 2 us) is the first one lost; at 5 us it is up again.
   Link time("l", {.down_after = 2, .down_for = 3_us}, seed);
   EXPECT_EQ(deliveries_of(time, 8), (std::vector<std::size_t>{1, 1, 0, 0, 0, 1, 1, 1}));
@@ -118,7 +126,8 @@ TEST(FabricLink, PauseHoldsAndKeepsTheOrder) {
   const FramePtr frame = shared(roce_frame({}));
   EXPECT_EQ(link.pass(frame, Duration{9.999e-6}).at(0).due, Duration{9.999e-6});
   EXPECT_EQ(link.pass(frame, 10_us).at(0).due, 10_us + 20_us);
-  EXPECT_EQ(link.pass(frame, 17_us).at(0).due, 10_us + 20_us) << "exactly the same time, or the order would be lost";
+  EXPECT_EQ(link.pass(frame, 17_us).at(0).due, 10_us + 20_us)
+      << "exactly the same time, or the order would be lost";
   EXPECT_EQ(link.pass(frame, 31_us).at(0).due, 31_us);
   EXPECT_EQ(link.counters().dropped.total(), 0U);
 }
@@ -139,7 +148,9 @@ TEST(FabricLink, SharesAreKept) {
   const Case cases[] = {
       {"lost", {.loss = share}, [](const auto& c) { return c.dropped.loss; }},
       {"duplicated", {.duplicate = share}, [](const auto& c) { return c.duplicated; }},
-      {"reordered", {.reorder = share, .reorder_by = 10_us}, [](const auto& c) { return c.reordered; }},
+      {"reordered",
+       {.reorder = share, .reorder_by = 10_us},
+       [](const auto& c) { return c.reordered; }},
       {"corrupted", {.corrupt = share}, [](const auto& c) { return c.corrupted; }},
       {"marked", {.mark = share}, [](const auto& c) { return c.marked; }},
   };
@@ -190,8 +201,13 @@ TEST(FabricLink, OnlyRoce) {
 }
 
 LinkOptions everything() {
-  return {
-      .rate = 10_Gbps, .delay = 2_us, .loss = {0.05}, .duplicate = {0.05}, .reorder = {0.05}, .corrupt = {0.05}, .mark = {0.05}};
+  return {.rate = 10_Gbps,
+          .delay = 2_us,
+          .loss = {0.05},
+          .duplicate = {0.05},
+          .reorder = {0.05},
+          .corrupt = {0.05},
+          .mark = {0.05}};
 }
 
 /// All that a link says about 2000 frames, as text.
@@ -211,7 +227,8 @@ std::string story(const std::string& name, const LinkOptions& options, Seed of) 
 TEST(FabricLink, TheSeedDecides) {
   EXPECT_EQ(story("h0/nic0.tx", everything(), seed), story("h0/nic0.tx", everything(), seed));
   EXPECT_NE(story("h0/nic0.tx", everything(), seed), story("h0/nic0.tx", everything(), {43}));
-  EXPECT_NE(story("h0/nic0.tx", everything(), seed), story("h0/nic1.tx", everything(), seed)) << "each link has its own numbers";
+  EXPECT_NE(story("h0/nic0.tx", everything(), seed), story("h0/nic1.tx", everything(), seed))
+      << "each link has its own numbers";
 }
 
 TEST(FabricLink, TheFirstDecisionsOfSeed1) {

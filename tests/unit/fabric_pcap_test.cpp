@@ -73,7 +73,8 @@ TEST_F(FabricPcap, AFullDiskLeavesAWholeFile) {
   ::setrlimit(RLIMIT_FSIZE, &before);
   (void)std::signal(SIGXFSZ, handler);
   EXPECT_EQ(writer.error(), file() + ": cannot write it: No space left on device");
-  EXPECT_EQ(gdr::read_file(file()).size(), 24 + 3 * (16 + 1000U)) << "three whole frames, and nothing of the fourth";
+  EXPECT_EQ(gdr::read_file(file()).size(), 24 + 3 * (16 + 1000U))
+      << "three whole frames, and nothing of the fourth";
 }
 
 std::string output_of(const std::string& command) {
@@ -81,13 +82,15 @@ std::string output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return text;
   std::array<char, 4096> buffer{};
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), count);
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    text.append(buffer.data(), count);
   pclose(pipe);
   return text;
 }
 
 TEST_F(FabricPcap, TsharkReadsRoce) {
-  if (std::system("command -v tshark >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is not installed";
+  if (std::system("command -v tshark >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "tshark is not installed";
   PcapWriter writer(file(), {1'700'000'000'000'000'123});
   writer.write(roce_frame({.opcode = 0x06,
                            .psn = 0xfffffe,
@@ -95,17 +98,25 @@ TEST_F(FabricPcap, TsharkReadsRoce) {
                            .payload = 1024,
                            .extension = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}}),
                {});
-  writer.write(
-      roce_frame({.opcode = 0x11, .psn = 0xfffffe, .qp = 0x12, .payload = 0, .extension = {0, 0, 0, 1}, .from = 2, .to = 1}),
-      gdr::Duration{1e-6});
+  writer.write(roce_frame({.opcode = 0x11,
+                           .psn = 0xfffffe,
+                           .qp = 0x12,
+                           .payload = 0,
+                           .extension = {0, 0, 0, 1},
+                           .from = 2,
+                           .to = 1}),
+               gdr::Duration{1e-6});
   const std::string text =
       output_of("tshark -r " + file() +
-                " -T fields -E separator=, -e frame.time_epoch -e infiniband.bth.opcode -e infiniband.bth.psn "
+                " -T fields -E separator=, -e frame.time_epoch -e infiniband.bth.opcode -e "
+                "infiniband.bth.psn "
                 "-e infiniband.bth.destqp -e infiniband.reth.dmalen 2>/dev/null");
   EXPECT_EQ(text,
             "1700000000.000000123,6,16777214,0x000011,65536\n"
             "1700000000.000001123,17,16777214,0x000012,\n");
-  EXPECT_EQ(output_of("tshark -r " + file() + " -Y 'ip.checksum.status == 0' -o ip.check_checksum:TRUE 2>/dev/null"), "");
+  EXPECT_EQ(output_of("tshark -r " + file() +
+                      " -Y 'ip.checksum.status == 0' -o ip.check_checksum:TRUE 2>/dev/null"),
+            "");
 }
 
 }  // namespace

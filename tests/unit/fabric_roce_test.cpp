@@ -18,11 +18,15 @@ constexpr std::uint8_t read_response_middle = 0x0e;
 constexpr std::uint8_t acknowledge = 0x11;
 
 /// virtual address 0, R_Key 0, DMA length 65,536
-constexpr std::initializer_list<std::uint8_t> reth_64k{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0};
+constexpr std::initializer_list<std::uint8_t> reth_64k{0, 0, 0, 0, 0, 0, 0, 0,
+                                                       0, 0, 0, 0, 0, 1, 0, 0};
 
 TEST(FabricRoce, WhatAWriteSays) {
-  const auto packet =
-      parse_roce(roce_frame({.opcode = write_first, .psn = 0xfffffe, .qp = 0xabcdef, .payload = 4096, .extension = reth_64k}));
+  const auto packet = parse_roce(roce_frame({.opcode = write_first,
+                                             .psn = 0xfffffe,
+                                             .qp = 0xabcdef,
+                                             .payload = 4096,
+                                             .extension = reth_64k}));
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->opcode, write_first);
   EXPECT_EQ(packet->psn, 0xfffffeU);
@@ -48,11 +52,13 @@ TEST(FabricRoce, ResponsesAndDatagrams) {
   const auto response = parse_roce(roce_frame({.opcode = read_response_middle, .payload = 1024}));
   EXPECT_TRUE(response->response);
   EXPECT_EQ(response->payload, Bytes{1024});
-  const auto ack = parse_roce(roce_frame({.opcode = acknowledge, .payload = 0, .extension = {0, 0, 0, 1}}));
+  const auto ack =
+      parse_roce(roce_frame({.opcode = acknowledge, .payload = 0, .extension = {0, 0, 0, 1}}));
   EXPECT_TRUE(ack->response);
   EXPECT_EQ(ack->payload, Bytes{0});
   // DETH: Q_Key, a reserved byte, the source queue pair.
-  const auto datagram = parse_roce(roce_frame({.opcode = 0x64, .payload = 100, .extension = {0, 0, 0, 1, 0, 0, 0x12, 0x34}}));
+  const auto datagram = parse_roce(
+      roce_frame({.opcode = 0x64, .payload = 100, .extension = {0, 0, 0, 1, 0, 0, 0x12, 0x34}}));
   EXPECT_EQ(datagram->source_qp, 0x1234U);
   EXPECT_EQ(datagram->payload, Bytes{100});
 }
@@ -81,7 +87,8 @@ TEST(FabricRoce, WhatIsNone) {
 
 TEST(FabricRoce, EveryCutOfAFrameIsHarmless) {
   const Frame whole = roce_frame({.opcode = write_first, .payload = 64, .extension = reth_64k});
-  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(parse_roce(FrameView(whole).first(size)));
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(parse_roce(FrameView(whole).first(size)));
 }
 
 TEST(FabricPsn, OnceAndAgain) {
@@ -95,8 +102,10 @@ TEST(FabricPsn, OnceAndAgain) {
 
 TEST(FabricPsn, Wraps) {
   PsnWindow window;
-  for (const std::uint32_t psn : {0xfffffeU, 0xffffffU, 0U, 1U}) EXPECT_TRUE(window.first_time(psn)) << psn;
-  for (const std::uint32_t psn : {0xfffffeU, 0xffffffU, 0U, 1U}) EXPECT_FALSE(window.first_time(psn)) << psn;
+  for (const std::uint32_t psn : {0xfffffeU, 0xffffffU, 0U, 1U})
+    EXPECT_TRUE(window.first_time(psn)) << psn;
+  for (const std::uint32_t psn : {0xfffffeU, 0xffffffU, 0U, 1U})
+    EXPECT_FALSE(window.first_time(psn)) << psn;
 }
 
 TEST(FabricPsn, BothSidesOfTheWindow) {
@@ -116,7 +125,8 @@ TEST(FabricPsn, BothSidesOfTheWindow) {
 TEST(FabricPsn, SlidingForgetsOnlyWhatItMust) {
   PsnWindow window;
   for (std::uint32_t psn = 0; psn < 200'000; psn += 2) ASSERT_TRUE(window.first_time(psn));
-  for (std::uint32_t psn = 200'000 - 2000; psn < 200'000; ++psn) ASSERT_EQ(window.first_time(psn), psn % 2 == 1) << psn;
+  for (std::uint32_t psn = 200'000 - 2000; psn < 200'000; ++psn)
+    ASSERT_EQ(window.first_time(psn), psn % 2 == 1) << psn;
 }
 
 TEST(FabricRoceCounter, RetransmissionsDoNotCountTwice) {
@@ -125,7 +135,9 @@ TEST(FabricRoceCounter, RetransmissionsDoNotCountTwice) {
   std::uint32_t psn = 0xfffff8;
   const auto receive = [&](std::uint32_t offset) {
     const std::uint32_t at = (psn + offset) & 0xffffffU;
-    if (offset == 0) counter.count(roce_frame({.opcode = write_first, .psn = at, .payload = 4096, .extension = reth_64k}));
+    if (offset == 0)
+      counter.count(
+          roce_frame({.opcode = write_first, .psn = at, .payload = 4096, .extension = reth_64k}));
     else counter.count(roce_frame({.opcode = write_middle, .psn = at, .payload = 4096}));
   };
   for (std::uint32_t i = 0; i < 16; ++i) receive(i);
@@ -145,7 +157,8 @@ TEST(FabricRoceCounter, RequestsAndResponsesHaveTheirOwnNumbers) {
   // One side writes with its PSN 7 while it answers a read of the other's PSN 7.
   counter.count(roce_frame({.opcode = send_only, .psn = 7, .payload = 100}));
   counter.count(roce_frame({.opcode = read_response_middle, .psn = 7, .payload = 1024}));
-  counter.count(roce_frame({.opcode = acknowledge, .psn = 7, .payload = 0, .extension = {0, 0, 0, 1}}));
+  counter.count(
+      roce_frame({.opcode = acknowledge, .psn = 7, .payload = 0, .extension = {0, 0, 0, 1}}));
   const auto flows = counter.flows();
   ASSERT_EQ(flows.size(), 2U);
   EXPECT_EQ(flows[0].payload, Bytes{100});
@@ -158,12 +171,21 @@ TEST(FabricRoceCounter, RequestsAndResponsesHaveTheirOwnNumbers) {
 TEST(FabricRoceCounter, FlowsAreApart) {
   RoceCounter counter;
   for (const std::uint8_t from : {std::uint8_t{1}, std::uint8_t{3}}) {
-    for (const std::uint32_t qp : {16U, 17U}) counter.count(roce_frame({.psn = 1, .qp = qp, .payload = 10, .from = from}));
+    for (const std::uint32_t qp : {16U, 17U})
+      counter.count(roce_frame({.psn = 1, .qp = qp, .payload = 10, .from = from}));
     // Datagram queue pairs of one host that send to one queue pair.
-    counter.count(
-        roce_frame({.opcode = 0x64, .psn = 1, .qp = 1, .payload = 10, .extension = {0, 0, 0, 0, 0, 0, 0, 5}, .from = from}));
-    counter.count(
-        roce_frame({.opcode = 0x64, .psn = 1, .qp = 1, .payload = 10, .extension = {0, 0, 0, 0, 0, 0, 0, 6}, .from = from}));
+    counter.count(roce_frame({.opcode = 0x64,
+                              .psn = 1,
+                              .qp = 1,
+                              .payload = 10,
+                              .extension = {0, 0, 0, 0, 0, 0, 0, 5},
+                              .from = from}));
+    counter.count(roce_frame({.opcode = 0x64,
+                              .psn = 1,
+                              .qp = 1,
+                              .payload = 10,
+                              .extension = {0, 0, 0, 0, 0, 0, 0, 6},
+                              .from = from}));
   }
   EXPECT_EQ(counter.flows().size(), 8U);
   for (const RoceFlow& flow : counter.flows()) EXPECT_EQ(flow.payload, Bytes{10});
@@ -171,15 +193,18 @@ TEST(FabricRoceCounter, FlowsAreApart) {
 
 TEST(FabricRoceCounter, AReadIsCountedByWhatItAsksFor) {
   RoceCounter counter;
-  counter.count(roce_frame({.opcode = read_request, .psn = 3, .payload = 0, .extension = reth_64k}));
-  counter.count(roce_frame({.opcode = read_request, .psn = 3, .payload = 0, .extension = reth_64k}));
+  counter.count(
+      roce_frame({.opcode = read_request, .psn = 3, .payload = 0, .extension = reth_64k}));
+  counter.count(
+      roce_frame({.opcode = read_request, .psn = 3, .payload = 0, .extension = reth_64k}));
   EXPECT_EQ(counter.flows().front().announced, Bytes{65536});
   EXPECT_EQ(counter.flows().front().payload, Bytes{0});
 }
 
 TEST(FabricRoceCounter, TheNumberOfFlowsIsBounded) {
   RoceCounter counter;
-  for (std::uint32_t qp = 0; qp <= RoceCounter::max_flows; ++qp) counter.count(roce_frame({.qp = qp, .payload = 0}));
+  for (std::uint32_t qp = 0; qp <= RoceCounter::max_flows; ++qp)
+    counter.count(roce_frame({.qp = qp, .payload = 0}));
   EXPECT_EQ(counter.flows().size(), RoceCounter::max_flows);
   EXPECT_EQ(counter.left_out(), 1U);
 }

@@ -94,7 +94,8 @@ TEST_F(FabricSockets, AStalledNicDoesNotStopTheOthers) {
   Nic stuck(path(1));
   Nic c(path(2));
   ASSERT_TRUE(connected(3));
-  const Frame frame = plain_frame(mac(9), mac(1), 4170);  // to an address that nobody has: flooded to both
+  const Frame frame =
+      plain_frame(mac(9), mac(1), 4170);  // to an address that nobody has: flooded to both
   std::thread sender([&] {
     for (int i = 0; i < 500; ++i)
       if (!a.send(frame)) return;
@@ -134,7 +135,8 @@ TEST_F(FabricSockets, ASecondNicAtAPortIsRefused) {
   ASSERT_TRUE(connected(1));
   Nic second(path(0));
   EXPECT_TRUE(second.is_closed());
-  EXPECT_TRUE(eventually([](const FabricCounters& counters) { return counters.ports[0].refused == 1; }));
+  EXPECT_TRUE(
+      eventually([](const FabricCounters& counters) { return counters.ports[0].refused == 1; }));
   Nic b(path(1));
   ASSERT_TRUE(connected(2));
   ASSERT_TRUE(first.send(plain_frame(broadcast, mac(1))));
@@ -184,7 +186,8 @@ TEST_F(FabricSockets, TheReceiverClosesWhileFramesComeForIt) {
   b.reset();
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(a.send(frame));
   ASSERT_TRUE(connected(1));
-  const bool all_there = eventually([](const FabricCounters& counters) { return counters.ports[0].tx.arrived.frames == 2200; });
+  const bool all_there = eventually(
+      [](const FabricCounters& counters) { return counters.ports[0].tx.arrived.frames == 2200; });
   EXPECT_TRUE(all_there);
   const auto rx = fabric->counters().ports[1].rx;
   EXPECT_EQ(rx.arrived.frames, rx.passed.frames + rx.dropped.total());
@@ -215,7 +218,8 @@ TEST_F(FabricSockets, FaultsOnceArmed) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(b.receive());
   fabric->arm();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(a.send(plain_frame(broadcast, mac(1))));
-  EXPECT_TRUE(eventually([](const FabricCounters& counters) { return counters.ports[0].tx.dropped.down == 3; }));
+  EXPECT_TRUE(eventually(
+      [](const FabricCounters& counters) { return counters.ports[0].tx.dropped.down == 3; }));
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(b.receive());
   EXPECT_EQ(b.receive(20), std::nullopt);
 }
@@ -229,7 +233,8 @@ TEST_F(FabricSockets, SameSeedSameDropsThroughSockets) {
     Fabric one(with);
     Nic a(path(0));
     Nic b(path(1));
-    while (one.counters().ports[1].connections == 0 || one.counters().ports[0].connections == 0) one.run_once(Duration{1});
+    while (one.counters().ports[1].connections == 0 || one.counters().ports[0].connections == 0)
+      one.run_once(Duration{1});
     for (std::uint32_t i = 0; i < 300; ++i) {
       Frame frame = plain_frame(mac(2), mac(1), 60);
       store32(frame, 14, i);
@@ -270,14 +275,16 @@ TEST_F(FabricSockets, Errors) {
   FabricOptions taken = options(2);
   { const gdr::UniqueFd other(::open(path(1).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); }
   EXPECT_EQ(error_of([&] { Fabric{taken}; }),
-            "socket " + path(1) + ": cannot make it: it exists already; another run uses it or left it behind");
+            "socket " + path(1) +
+                ": cannot make it: it exists already; another run uses it or left it behind");
   EXPECT_FALSE(std::filesystem::exists(path(0))) << "the one made before is removed";
   EXPECT_TRUE(std::filesystem::exists(path(1))) << "the one of others is not";
   std::filesystem::remove(path(1));
 
   FabricOptions no_folder = options(1);
   no_folder.ports[0].path = folder + "/none/p0";
-  EXPECT_EQ(error_of([&] { Fabric{no_folder}; }), "socket " + folder + "/none/p0: cannot make it: No such file or directory");
+  EXPECT_EQ(error_of([&] { Fabric{no_folder}; }),
+            "socket " + folder + "/none/p0: cannot make it: No such file or directory");
 
   FabricOptions long_path = options(1);
   long_path.ports[0].path = "/" + std::string(107, 'x');
@@ -286,13 +293,16 @@ TEST_F(FabricSockets, Errors) {
 
   FabricOptions twice = options(2);
   twice.ports[1].name = twice.ports[0].name;
-  EXPECT_EQ(error_of([&] { Fabric{twice}; }), "fabric: found two ports called \"h0/nic0\", allowed is one");
+  EXPECT_EQ(error_of([&] { Fabric{twice}; }),
+            "fabric: found two ports called \"h0/nic0\", allowed is one");
 
   FabricOptions neither = options(1);
   neither.ports[0].path.clear();
-  EXPECT_EQ(error_of([&] { Fabric{neither}; }), "fabric: port \"h0/nic0\": allowed is a path or an open socket, one of them");
+  EXPECT_EQ(error_of([&] { Fabric{neither}; }),
+            "fabric: port \"h0/nic0\": allowed is a path or an open socket, one of them");
   neither.ports[0].fd = 999'999;
-  EXPECT_EQ(error_of([&] { Fabric{neither}; }), "fabric: port \"h0/nic0\": file descriptor 999999 is not open");
+  EXPECT_EQ(error_of([&] { Fabric{neither}; }),
+            "fabric: port \"h0/nic0\": file descriptor 999999 is not open");
 }
 
 }  // namespace

@@ -27,11 +27,13 @@ inline constexpr int patience_ms = 10'000;
 class Nic {
  public:
   explicit Nic(UniqueFd socket) : socket_(std::move(socket)) {}
-  explicit Nic(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Nic(const std::string& path)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::copy(path.begin(), path.end(), address.sun_path);
-    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) socket_ = UniqueFd();
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      socket_ = UniqueFd();
   }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -44,7 +46,9 @@ class Nic {
     }
     return true;
   }
-  bool send(const Frame& frame) const { return send_bytes(length_prefix(frame)) && send_bytes(frame); }
+  bool send(const Frame& frame) const {
+    return send_bytes(length_prefix(frame)) && send_bytes(frame);
+  }
 
   /// The next frame; nullopt at the end, or when none comes.
   std::optional<Frame> receive(int wait_ms = patience_ms) {
@@ -85,11 +89,14 @@ class FabricSockets : public testing::Test {
     std::filesystem::remove_all(folder);
   }
 
-  [[nodiscard]] std::string path(std::size_t port) const { return folder + "/p" + std::to_string(port); }
+  [[nodiscard]] std::string path(std::size_t port) const {
+    return folder + "/p" + std::to_string(port);
+  }
 
   FabricOptions options(std::size_t ports) {
     FabricOptions made;
-    for (std::size_t i = 0; i < ports; ++i) made.ports.push_back({"h" + std::to_string(i) + "/nic0", path(i), -1, {}, {}});
+    for (std::size_t i = 0; i < ports; ++i)
+      made.ports.push_back({"h" + std::to_string(i) + "/nic0", path(i), -1, {}, {}});
     return made;
   }
 

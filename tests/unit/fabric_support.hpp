@@ -16,12 +16,14 @@ inline MacAddress mac(std::uint8_t last) { return {0x52, 0x54, 0x00, 0x00, 0x00,
 inline constexpr MacAddress broadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 /// A frame of an experimental type; its payload counts up from `mark`.
-inline Frame plain_frame(const MacAddress& destination, const MacAddress& source, std::size_t size = 100, std::uint8_t mark = 0) {
+inline Frame plain_frame(const MacAddress& destination, const MacAddress& source,
+                         std::size_t size = 100, std::uint8_t mark = 0) {
   Frame frame(size);
   std::copy(destination.begin(), destination.end(), frame.begin());
   std::copy(source.begin(), source.end(), frame.begin() + 6);
   store16(frame, 12, 0x88b5);
-  for (std::size_t i = ethernet_header_bytes; i < size; ++i) frame[i] = static_cast<std::uint8_t>(mark + i);
+  for (std::size_t i = ethernet_header_bytes; i < size; ++i)
+    frame[i] = static_cast<std::uint8_t>(mark + i);
   return frame;
 }
 
@@ -49,7 +51,8 @@ struct Roce {
 inline Frame roce_frame(const Roce& roce) {
   const std::size_t datagram = 8 + 12 + roce.extension.size() + roce.payload + roce.padding + 4;
   const std::size_t ip_header = roce.ipv6 ? 40 : 20;
-  Frame frame = plain_frame(mac(roce.to), mac(roce.from), ethernet_header_bytes + ip_header + datagram);
+  Frame frame =
+      plain_frame(mac(roce.to), mac(roce.from), ethernet_header_bytes + ip_header + datagram);
   store16(frame, 12, roce.ipv6 ? 0x86dd : 0x0800);
   const std::size_t ip = ethernet_header_bytes;
   std::fill_n(frame.begin() + static_cast<std::ptrdiff_t>(ip), ip_header, std::uint8_t{0});
@@ -83,7 +86,8 @@ inline Frame roce_frame(const Roce& roce) {
   store16(frame, bth + 2, 0xffff);
   store32(frame, bth + 4, roce.qp);
   store32(frame, bth + 8, roce.psn);
-  std::copy(roce.extension.begin(), roce.extension.end(), frame.begin() + static_cast<std::ptrdiff_t>(bth + 12));
+  std::copy(roce.extension.begin(), roce.extension.end(),
+            frame.begin() + static_cast<std::ptrdiff_t>(bth + 12));
   std::fill(frame.end() - 4, frame.end(), std::uint8_t{0});
   return frame;
 }
@@ -100,7 +104,8 @@ struct Segment {
 inline Frame tcp_frame(const Segment& segment) {
   const std::size_t header = 20U + segment.options;
   const std::size_t total = 20 + header + segment.payload;
-  Frame frame = plain_frame(mac(2), mac(1), std::max<std::size_t>(60, ethernet_header_bytes + total));
+  Frame frame =
+      plain_frame(mac(2), mac(1), std::max<std::size_t>(60, ethernet_header_bytes + total));
   store16(frame, 12, 0x0800);
   const std::size_t ip = ethernet_header_bytes;
   std::fill_n(frame.begin() + static_cast<std::ptrdiff_t>(ip), 20 + header, std::uint8_t{0});

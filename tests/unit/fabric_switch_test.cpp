@@ -21,13 +21,16 @@ class Switch {
     for (std::size_t i = 0; i < options.ports.size(); ++i) core.connect(i);
   }
 
-  void receive(std::size_t port, const Frame& frame, Duration now) { core.receive(port, {shared(frame), nullptr}, now); }
+  void receive(std::size_t port, const Frame& frame, Duration now) {
+    core.receive(port, {shared(frame), nullptr}, now);
+  }
 
   /// "PORT:MARK" of each frame that comes out until `now`; the mark is its first payload byte.
   std::vector<std::string> expect(Duration now) {
     std::vector<std::string> out;
     core.advance(now, [&](std::size_t port, const Parcel& parcel) {
-      if (takes) out.push_back(std::to_string(port) + ":" + std::to_string(parcel.frame->at(14) - 14));
+      if (takes)
+        out.push_back(std::to_string(port) + ":" + std::to_string(parcel.frame->at(14) - 14));
       return takes;
     });
     return out;
@@ -39,7 +42,8 @@ class Switch {
 
 FabricOptions ports(std::size_t count) {
   FabricOptions options;
-  for (std::size_t i = 0; i < count; ++i) options.ports.push_back({"h" + std::to_string(i) + "/nic0", "", -1, {}, {}});
+  for (std::size_t i = 0; i < count; ++i)
+    options.ports.push_back({"h" + std::to_string(i) + "/nic0", "", -1, {}, {}});
   return options;
 }
 
@@ -99,7 +103,8 @@ TEST(FabricSwitch, DelayBelongsToBothLinks) {
 }
 
 TEST(FabricSwitch, TwoSendersShareAPort) {
-  // 100 frames of 976 bytes (with 24 more 1 ms each at 1 MB/s) from each of two ports, all at once, to a third.
+  // 100 frames of 976 bytes (with 24 more 1 ms each at 1 MB/s) from each of two ports, all at once,
+  // to a third.
   FabricOptions options = ports(3);
   options.ports[2].rx.rate = gdr::Bandwidth{1e6};
   Switch s(options);
@@ -107,13 +112,15 @@ TEST(FabricSwitch, TwoSendersShareAPort) {
   s.expect(Duration{});
   for (int i = 0; i < 100; ++i)
     for (const std::size_t from : {0U, 1U})
-      s.receive(from, plain_frame(mac(3), mac(static_cast<std::uint8_t>(from + 1)), 976), Duration{});
+      s.receive(from, plain_frame(mac(3), mac(static_cast<std::uint8_t>(from + 1)), 976),
+                Duration{});
   const double expectation = 0.2;
   EXPECT_EQ(s.expect(Duration{expectation - 0.5e-3}).size(), 199U);
   EXPECT_EQ(s.core.next_due().has_value(), true);
   const double actual = s.core.next_due()->seconds;
-  std::printf("200 frames of 1 ms through one port [s]  expectation %.9g  actual %.9g  deviation %+.3g\n", expectation, actual,
-              actual / expectation - 1);
+  std::printf(
+      "200 frames of 1 ms through one port [s]  expectation %.9g  actual %.9g  deviation %+.3g\n",
+      expectation, actual, actual / expectation - 1);
   EXPECT_NEAR(actual, expectation, 1e-12);
 }
 
@@ -192,7 +199,8 @@ std::string story(const FabricOptions& options, std::size_t quiet_port, Switch& 
     const bool to_all = traffic() % 8 == 0;
     if (from == quiet_port) continue;
     s.receive(from,
-              plain_frame(to_all ? broadcast : mac(static_cast<std::uint8_t>(to + 1)), mac(static_cast<std::uint8_t>(from + 1)),
+              plain_frame(to_all ? broadcast : mac(static_cast<std::uint8_t>(to + 1)),
+                          mac(static_cast<std::uint8_t>(from + 1)),
                           60 + static_cast<std::size_t>(i % 1000)),
               now);
     for (const std::string& out : s.expect(now)) text += out + ' ';
@@ -268,7 +276,9 @@ TEST(FabricSwitch, EveryFrameIsAccountedFor) {
 TEST(FabricSwitch, AFloodOfAddressesIsBounded) {
   Switch s(ports(3));
   for (std::size_t i = 0; i < SwitchCore::max_addresses + 10; ++i) {
-    s.receive(0, plain_frame(broadcast, {0x02, 0, 0, 0, static_cast<std::uint8_t>(i >> 8U), static_cast<std::uint8_t>(i)}),
+    s.receive(0,
+              plain_frame(broadcast, {0x02, 0, 0, 0, static_cast<std::uint8_t>(i >> 8U),
+                                      static_cast<std::uint8_t>(i)}),
               Duration{});
     s.expect(Duration{});
   }
@@ -289,10 +299,10 @@ TEST(FabricCounters, AsJson) {
   EXPECT_EQ(*port.find("name"), gdr::json::Value("h0/nic0"));
   EXPECT_EQ(*port.find("tx")->find("passed")->find("frames"), gdr::json::Value(1));
   EXPECT_EQ(*port.find("tx")->find("dropped")->find("loss"), gdr::json::Value(0));
-  EXPECT_EQ(
-      gdr::json::dump(port.find("roce")->as<gdr::json::Array>()->at(0), 300),
-      "{\"from\": \"10.0.0.1\", \"to\": \"10.0.0.2\", \"qp\": 17, \"kind\": \"requests\", \"packets\": 1, \"payload\": 100, "
-      "\"announced\": 0, \"repeated_packets\": 0, \"repeated_payload\": 0}\n");
+  EXPECT_EQ(gdr::json::dump(port.find("roce")->as<gdr::json::Array>()->at(0), 300),
+            "{\"from\": \"10.0.0.1\", \"to\": \"10.0.0.2\", \"qp\": 17, \"kind\": \"requests\", "
+            "\"packets\": 1, \"payload\": 100, "
+            "\"announced\": 0, \"repeated_packets\": 0, \"repeated_payload\": 0}\n");
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ TEST(FabricTcp, ConnectionsAreApartAndOtherFramesAreNone) {
 
 TEST(FabricTcp, ManyConnectionsAreLeftOut) {
   TcpCounter counter;
-  for (std::size_t i = 0; i < TcpCounter::max_flows + 3; ++i) counter.count(tcp_frame({1, 10, false, static_cast<std::uint16_t>(i)}));
+  for (std::size_t i = 0; i < TcpCounter::max_flows + 3; ++i)
+    counter.count(tcp_frame({1, 10, false, static_cast<std::uint16_t>(i)}));
   EXPECT_EQ(counter.flows().size(), TcpCounter::max_flows);
   EXPECT_EQ(counter.left_out(), 3U);
 }

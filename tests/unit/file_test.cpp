@@ -49,13 +49,19 @@ TEST_F(File, ALinkStaysALink) {
 
 TEST_F(File, ErrorsNameThePathAndTheReason) {
   const std::string none = folder_ + "/none";
-  EXPECT_EQ(error_of([&] { (void)gdr::read_file(none); }), none + ": cannot open it: No such file or directory");
-  EXPECT_EQ(error_of([&] { (void)gdr::read_file(folder_); }), folder_ + ": is a directory, a file is needed");
-  EXPECT_EQ(error_of([&] { gdr::write_file(none + "/f", "x"); }), none + "/f: cannot write it: No such file or directory");
-  EXPECT_EQ(error_of([&] { gdr::write_file(folder_, "x"); }), folder_ + ": cannot write it: Is a directory");
-  EXPECT_EQ(error_of([&] { gdr::write_file("/dev/full", "x"); }), "/dev/full: cannot write it: No space left on device");
+  EXPECT_EQ(error_of([&] { (void)gdr::read_file(none); }),
+            none + ": cannot open it: No such file or directory");
+  EXPECT_EQ(error_of([&] { (void)gdr::read_file(folder_); }),
+            folder_ + ": is a directory, a file is needed");
+  EXPECT_EQ(error_of([&] { gdr::write_file(none + "/f", "x"); }),
+            none + "/f: cannot write it: No such file or directory");
+  EXPECT_EQ(error_of([&] { gdr::write_file(folder_, "x"); }),
+            folder_ + ": cannot write it: Is a directory");
+  EXPECT_EQ(error_of([&] { gdr::write_file("/dev/full", "x"); }),
+            "/dev/full: cannot write it: No space left on device");
   std::filesystem::resize_file((gdr::write_file(none, "x"), none), std::uintmax_t{65} << 20U);
-  EXPECT_EQ(error_of([&] { (void)gdr::read_file(none); }), none + ": larger than 64 MiB, more than any file that gdr reads");
+  EXPECT_EQ(error_of([&] { (void)gdr::read_file(none); }),
+            none + ": larger than 64 MiB, more than any file that gdr reads");
 }
 
 }  // namespace

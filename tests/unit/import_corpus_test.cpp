@@ -17,18 +17,20 @@ namespace gdr {
 namespace {
 
 /// Files that tell of no machine, by their name, and what the refusal must say.
-const std::map<std::string, std::string> refused{{"nvidia-dgx-gb10.xml", "without any PCI device"},
-                                                 {"nvidia-dgx-gb10.tar.bz2", "no PCI device"},
-                                                 {"threadripper-2x5090-t.txt", "give lspci -tv"},
-                                                 {"grub.txt", "only facts of the host"},
-                                                 {"2pa-pcidomain32bits.tar.bz2", "no GPU, NIC or drive among them"},  // a guest whose NIC is virtio
-                                                 {"lscpu.txt", "only lscpu"},
-                                                 {"numactl.txt", "only lscpu"},
-                                                 {"measurements.txt", "gdr verify"},
-                                                 {"graph.xml", "a graph file"},
-                                                 {"ncv4-graph.xml", "a graph file"},
-                                                 {"index.json", "neither a topology"},
-                                                 {"README.md", "nothing in it tells of a machine"}};
+const std::map<std::string, std::string> refused{
+    {"nvidia-dgx-gb10.xml", "without any PCI device"},
+    {"nvidia-dgx-gb10.tar.bz2", "no PCI device"},
+    {"threadripper-2x5090-t.txt", "give lspci -tv"},
+    {"grub.txt", "only facts of the host"},
+    {"2pa-pcidomain32bits.tar.bz2",
+     "no GPU, NIC or drive among them"},  // a guest whose NIC is virtio
+    {"lscpu.txt", "only lscpu"},
+    {"numactl.txt", "only lscpu"},
+    {"measurements.txt", "gdr verify"},
+    {"graph.xml", "a graph file"},
+    {"ncv4-graph.xml", "a graph file"},
+    {"index.json", "neither a topology"},
+    {"README.md", "nothing in it tells of a machine"}};
 
 std::vector<std::string> corpus() {
   std::vector<std::string> files;
@@ -55,7 +57,8 @@ TEST(ImportCorpus, EveryFileIsImportedOrRefusedWithTheReason) {
       ++imported;
     } catch (const InputError& error) {
       ASSERT_NE(expected, refused.end()) << error.what();
-      EXPECT_NE(std::string(error.what()).find(expected->second), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(expected->second), std::string::npos)
+          << error.what();
       ++refusals;
     }
   }
@@ -73,29 +76,34 @@ TEST(ImportCorpus, AMatrixGivesItsOwnDistancesAndNoSwitches) {
     const observed::Matrix matrix = *read_machine({read_input(file)}).matrix;
     const Graph graph(topology);
     for (const Device& device : topology.hosts.front().devices)
-      EXPECT_TRUE(device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic) << file << ": " << device.name;
+      EXPECT_TRUE(device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic)
+          << file << ": " << device.name;
     for (const auto& [place, word] : matrix.cells) {
       const DeviceId a{0, place.first};
       const DeviceId b{0, place.second};
-      EXPECT_EQ(smi_distance(graph, a, b), word == "SOC" ? "SYS" : word) << file << ": " << label(topology, a) << " " << label(topology, b);
+      EXPECT_EQ(smi_distance(graph, a, b), word == "SOC" ? "SYS" : word)
+          << file << ": " << label(topology, a) << " " << label(topology, b);
       ++cells;
     }
   }
   EXPECT_GT(cells, 1500U);
 }
 
-/// The same machine from all its listings: the tree, the details and the table agree, and each adds what it has.
+/// The same machine from all its listings: the tree, the details and the table agree, and each adds
+/// what it has.
 TEST(ImportCorpus, OneMachineFromAllItsListings) {
   if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;
   const ModelLibrary models(std::string(GDR_PROJECT_DIR) + "/models");
   const std::string folder = *test::shared_dir() + "/corpus/hosts/puget-wrx90/";
   std::vector<std::string> files;
-  for (const char* name : {"lspci-tv.txt", "lspci-vvv.txt", "nvidia-smi-topo-m.txt", "lscpu.txt", "numactl.txt", "grub.txt", "acsctl.txt"})
+  for (const char* name : {"lspci-tv.txt", "lspci-vvv.txt", "nvidia-smi-topo-m.txt", "lscpu.txt",
+                           "numactl.txt", "grub.txt", "acsctl.txt"})
     files.push_back(folder + name);
   const Topology all = import_machine(files, &models);
   const Host& host = all.hosts.at(0);
   for (const Remark& remark : host.remarks)
-    EXPECT_TRUE(remark.rule == "link-speed-snapshot" || remark.rule == "acs-clear") << remark.rule << ": " << remark.message;
+    EXPECT_TRUE(remark.rule == "link-speed-snapshot" || remark.rule == "acs-clear")
+        << remark.rule << ": " << remark.message;
   EXPECT_EQ(host.sockets.at(0).model, "threadripper-pro-7000");
   EXPECT_EQ(host.software.iommu, IommuMode::off);
   EXPECT_TRUE(host.distances.empty()) << "the tree says all of them";

@@ -22,7 +22,9 @@ const ModelLibrary& models() {
   return library;
 }
 
-Topology import_text(const std::string& text) { return import_machine(std::vector<NamedText>{{text, "input"}}, &models()); }
+Topology import_text(const std::string& text) {
+  return import_machine(std::vector<NamedText>{{text, "input"}}, &models());
+}
 
 std::string refusal(const std::string& text) {
   try {
@@ -33,7 +35,9 @@ std::string refusal(const std::string& text) {
   return "imported";
 }
 
-const Device& device(const Topology& topology, const std::string& name) { return get(topology, find_device(topology, name)); }
+const Device& device(const Topology& topology, const std::string& name) {
+  return get(topology, find_device(topology, name));
+}
 
 std::string distance(const Topology& topology, const char* a, const char* b) {
   return smi_distance(Graph(topology), find_device(topology, a), find_device(topology, b));
@@ -48,7 +52,8 @@ class Sysfs : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << content << "\n";
   }
-  void function(const std::string& path, const std::string& vendor, const std::string& id, const std::string& pci_class, int node) {
+  void function(const std::string& path, const std::string& vendor, const std::string& id,
+                const std::string& pci_class, int node) {
     const std::string address = path.substr(path.rfind('/') + 1);
     const std::string full = "sys/devices/" + path;
     file(full + "/vendor", "0x" + vendor);
@@ -77,21 +82,26 @@ TEST_F(Sysfs, AFolderGivesTreeLinksRdmaDevicesAndSoftware) {
     file("sys/devices/" + gpu + "/" + which + "_link_width", "16");
   }
   file("sys/devices/" + gpu + "/resource",
-       "0x0000000099000000 0x0000000099ffffff 0x0000000000040200\n0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+       "0x0000000099000000 0x0000000099ffffff 0x0000000000040200\n0x0000000000000000 "
+       "0x0000000000000000 0x0000000000000000\n"
        "0x000003a000000000 0x000003bfffffffff 0x000000000014220c");
-  fs::create_symlink("../../../../../../kernel/iommu_groups/12", root_ / ("sys/devices/" + gpu) / "iommu_group");
+  fs::create_symlink("../../../../../../kernel/iommu_groups/12",
+                     root_ / ("sys/devices/" + gpu) / "iommu_group");
   const std::string rdma = "sys/devices/" + nic + "/infiniband/mlx5_4";
   file(rdma + "/ports/1/link_layer", "InfiniBand");
   file(rdma + "/ports/1/rate", "400 Gb/sec (4X NDR)");
   file(rdma + "/ports/1/state", "4: ACTIVE");
   fs::create_directories(root_ / "sys/class/infiniband");
-  fs::create_symlink("../../devices/" + nic + "/infiniband/mlx5_4", root_ / "sys/class/infiniband/mlx5_4");
+  fs::create_symlink("../../devices/" + nic + "/infiniband/mlx5_4",
+                     root_ / "sys/class/infiniband/mlx5_4");
   fs::create_symlink("../../../0000:44:00.0", root_ / rdma / "device");
   file("sys/devices/system/node/node0/cpulist", "0-3");
   file("sys/devices/system/node/node1/cpulist", "4-7");
   file("sys/devices/system/cpu/cpu0/topology/physical_package_id", "0");
   file("sys/devices/system/cpu/cpu4/topology/physical_package_id", "1");
-  file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu vme\n");
+  file("proc/cpuinfo",
+       "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: "
+       "Intel(R) Xeon(R)\nflags\t\t: fpu vme\n");
   file("proc/modules", "nvidia_peermem 16384 0 - Live 0x0");
   file("proc/version", "Linux version 6.8.0-45-generic (someone@somewhere)");
   file("proc/cmdline", "BOOT_IMAGE=/vmlinuz intel_iommu=on iommu=pt");
@@ -115,7 +125,9 @@ TEST_F(Sysfs, AFolderGivesTreeLinksRdmaDevicesAndSoftware) {
 
 TEST(RdmaTopo, ADumpGivesTheTreeAndTheConfigurationSpace) {
   std::vector<std::uint8_t> config(4096, 0);
-  const auto put = [&](std::size_t at, std::initializer_list<std::uint8_t> bytes) { std::copy(bytes.begin(), bytes.end(), config.begin() + static_cast<std::ptrdiff_t>(at)); };
+  const auto put = [&](std::size_t at, std::initializer_list<std::uint8_t> bytes) {
+    std::copy(bytes.begin(), bytes.end(), config.begin() + static_cast<std::ptrdiff_t>(at));
+  };
   put(0x00, {0x00, 0x10, 0x30, 0xc0, 0x06, 0x04, 0x10, 0x00, 0, 0, 0x04, 0x06, 0, 0, 0x01});
   put(0x18, {0x42, 0x43, 0x43});
   put(0x34, {0x60});
@@ -124,12 +136,20 @@ TEST(RdmaTopo, ADumpGivesTheTreeAndTheConfigurationSpace) {
   const std::string packed = observed::encode_base64(observed::deflate(config));
   const std::string path = "/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:00.0";
   const auto entry = [](const std::string& at, const std::string& ids, const std::string& more) {
-    return R"({"realpath": ")" + at + R"(", "modalias": "pci:v0000)" + ids + "sv00000000sd00000000" + more + "}";
+    return R"({"realpath": ")" + at + R"(", "modalias": "pci:v0000)" + ids +
+           "sv00000000sd00000000" + more + "}";
   };
-  const std::string dump = "[" + entry("/sys/devices/pci0000:40/0000:40:01.0", "8086d0000352A", R"(bc06sc04i00", "numa_node": 0)") + "," +
-                           entry("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0", "1000d0000C030", R"(bc06sc04i00")") + "," +
-                           entry(path, "1000d0000C030", R"(bc06sc04i00", "config": ")" + packed + "\"") + "," +
-                           entry(path + "/0000:43:00.0", "15B3d00001021", R"(bc02sc07i00", "iommu_group": "9", "subsystems": {"infiniband": ["mlx5_0"]})") + "]";
+  const std::string dump =
+      "[" +
+      entry("/sys/devices/pci0000:40/0000:40:01.0", "8086d0000352A",
+            R"(bc06sc04i00", "numa_node": 0)") +
+      "," +
+      entry("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0", "1000d0000C030",
+            R"(bc06sc04i00")") +
+      "," + entry(path, "1000d0000C030", R"(bc06sc04i00", "config": ")" + packed + "\"") + "," +
+      entry(path + "/0000:43:00.0", "15B3d00001021",
+            R"(bc02sc07i00", "iommu_group": "9", "subsystems": {"infiniband": ["mlx5_0"]})") +
+      "]";
   const Topology topology = import_text(dump);
   const Device& nic = device(topology, "nic0");
   EXPECT_EQ(nic.model, "connectx-7");
@@ -138,13 +158,15 @@ TEST(RdmaTopo, ADumpGivesTheTreeAndTheConfigurationSpace) {
   ASSERT_TRUE(nic.acs.has_value());
   EXPECT_EQ(to_string(*nic.acs), "SV+RR+CR+UF");
 
-  EXPECT_NE(refusal("[{\"realpath\": \"/x\"}]").find("at /0: an entry of rdma_topo has"), std::string::npos);
+  EXPECT_NE(refusal("[{\"realpath\": \"/x\"}]").find("at /0: an entry of rdma_topo has"),
+            std::string::npos);
   std::string broken = dump;
   broken.replace(broken.find(packed), 8, "!!!!!!!!");
   EXPECT_NE(refusal(broken).find("at /2: not base64"), std::string::npos) << refusal(broken);
   broken.replace(broken.find("!!!!!!!!"), 8, "AAAAAAAA");
   EXPECT_NE(refusal(broken).find("not a zlib stream"), std::string::npos) << refusal(broken);
-  const std::string bomb = observed::encode_base64(observed::deflate(std::vector<std::uint8_t>(100'000, 0)));
+  const std::string bomb =
+      observed::encode_base64(observed::deflate(std::vector<std::uint8_t>(100'000, 0)));
   std::string large = dump;
   large.replace(large.find(packed), packed.size(), bomb);
   EXPECT_NE(refusal(large).find("unpacks to more than 4096 bytes"), std::string::npos);
@@ -170,16 +192,23 @@ constexpr const char* pci_of_hwloc = R"(
    </object></object></object>)";
 
 TEST(Hwloc, AllVersionsGiveTheSameTree) {
-  const std::string one = "<topology><object type=\"Machine\" nodeset=\"0x00000003\"><object type=\"NUMANode\" os_index=\"1\" nodeset=\"0x00000002\">"
-                          "<object type=\"Socket\" os_index=\"1\" nodeset=\"0x00000002\"/>" +
-                          std::string(pci_of_hwloc) + "</object></object></topology>";
-  const std::string two = "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology version=\"2.0\"><object type=\"Machine\" nodeset=\"0x3\">"
-                          "<object type=\"Package\" os_index=\"1\" nodeset=\"0x00000002\"><object type=\"NUMANode\" os_index=\"1\" nodeset=\"0x00000002\"/>"
-                          "<info name=\"CPUVendor\" value=\"GenuineIntel\"/><info name=\"CPUFamilyNumber\" value=\"6\"/><info name=\"CPUModelNumber\" value=\"143\"/>" +
-                          std::string(pci_of_hwloc) + "</object></object></topology>";
+  const std::string one =
+      "<topology><object type=\"Machine\" nodeset=\"0x00000003\"><object type=\"NUMANode\" "
+      "os_index=\"1\" nodeset=\"0x00000002\">"
+      "<object type=\"Socket\" os_index=\"1\" nodeset=\"0x00000002\"/>" +
+      std::string(pci_of_hwloc) + "</object></object></topology>";
+  const std::string two =
+      "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology "
+      "version=\"2.0\"><object type=\"Machine\" nodeset=\"0x3\">"
+      "<object type=\"Package\" os_index=\"1\" nodeset=\"0x00000002\"><object type=\"NUMANode\" "
+      "os_index=\"1\" nodeset=\"0x00000002\"/>"
+      "<info name=\"CPUVendor\" value=\"GenuineIntel\"/><info name=\"CPUFamilyNumber\" "
+      "value=\"6\"/><info name=\"CPUModelNumber\" value=\"143\"/>" +
+      std::string(pci_of_hwloc) + "</object></object></topology>";
   std::string three = two;
   three.replace(three.find("2.0"), 3, "3.0");
-  three.replace(three.find("name=\"mlx5_2\" osdev_type=\"3\""), 28, "name=\"mlx5_2\" osdev_type=\"48\"");
+  three.replace(three.find("name=\"mlx5_2\" osdev_type=\"3\""), 28,
+                "name=\"mlx5_2\" osdev_type=\"48\"");
   for (const std::string& text : {one, two, three}) {
     const Topology topology = import_text(text);
     EXPECT_EQ(device(topology, "gpu0").model, "h100-sxm5");
@@ -197,20 +226,23 @@ TEST(HostFacts, KernelCommandLines) {
   EXPECT_EQ(iommu_of_command_line("intel_iommu=on"), IommuMode::translate);
   EXPECT_EQ(iommu_of_command_line("intel_iommu=on iommu=pt"), IommuMode::passthrough);
   EXPECT_EQ(iommu_of_command_line("iommu=pt amd_iommu=off"), IommuMode::off);
-  EXPECT_EQ(iommu_of_command_line("intel_iommu=on,sm_on iommu.passthrough=1"), IommuMode::passthrough);
-  EXPECT_EQ(iommu_of_command_line("GRUB_CMDLINE_LINUX_DEFAULT=\"amd_iommu=on\""), IommuMode::translate);
+  EXPECT_EQ(iommu_of_command_line("intel_iommu=on,sm_on iommu.passthrough=1"),
+            IommuMode::passthrough);
+  EXPECT_EQ(iommu_of_command_line("GRUB_CMDLINE_LINUX_DEFAULT=\"amd_iommu=on\""),
+            IommuMode::translate);
   EXPECT_EQ(iommu_of_command_line("xintel_iommu=on"), std::nullopt);
 }
 
 TEST(HostFacts, WhatIsPastedBesideAListingCounts) {
   const std::string listing = "01:00.0 3D controller: NVIDIA Corporation Device 2330\n";
-  const Topology topology = import_text(listing +
-                                        "\n$ uname -r\n5.15.0-91-generic\n$ lsmod | head\nModule                  Size  Used by\n"
-                                        "nvidia              56000000  12 nvidia_uvm\n"
-                                        "| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2 |\n"
-                                        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  535.104.05\n"
-                                        "NCCL version 2.18.6+cuda12.1\nexport NCCL_NET_GDR_LEVEL=PHB\n"
-                                        "Vendor ID:   AuthenticAMD\nCPU family:  25\nModel:  17\nSocket(s):  2\nNUMA node(s):  2\n");
+  const Topology topology = import_text(
+      listing +
+      "\n$ uname -r\n5.15.0-91-generic\n$ lsmod | head\nModule                  Size  Used by\n"
+      "nvidia              56000000  12 nvidia_uvm\n"
+      "| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2 |\n"
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  535.104.05\n"
+      "NCCL version 2.18.6+cuda12.1\nexport NCCL_NET_GDR_LEVEL=PHB\n"
+      "Vendor ID:   AuthenticAMD\nCPU family:  25\nModel:  17\nSocket(s):  2\nNUMA node(s):  2\n");
   const Software& software = topology.hosts.at(0).software;
   EXPECT_EQ(software.kernel, "5.15.0-91-generic");
   EXPECT_EQ(software.nvidia_peermem, false) << "lsmod was there and had no nvidia_peermem";
@@ -219,7 +251,9 @@ TEST(HostFacts, WhatIsPastedBesideAListingCounts) {
   EXPECT_EQ(software.nccl_version, "2.18.6");
   EXPECT_EQ(software.nccl_net_gdr_level, "PHB");
   EXPECT_EQ(topology.hosts.at(0).sockets.at(0).model, "epyc-genoa");
-  EXPECT_EQ(import_text(listing + "\nNCCL version .1\nCUDA Version: ..\n").hosts.at(0).software, Software{}) << "found by fuzzing: no versions";
+  EXPECT_EQ(import_text(listing + "\nNCCL version .1\nCUDA Version: ..\n").hosts.at(0).software,
+            Software{})
+      << "found by fuzzing: no versions";
   EXPECT_EQ(import_text(listing).hosts.at(0).software, Software{}) << "nothing said, nothing known";
 }
 
@@ -228,9 +262,12 @@ TEST(Recognise, WhatIsNoMachineIsRefusedByWhatItIs) {
   EXPECT_NE(refusal("hello\n").find("nothing in it tells of a machine"), std::string::npos);
   EXPECT_NE(refusal("{\"format\": 1}").find("neither a topology"), std::string::npos);
   EXPECT_NE(refusal("<graphs version=\"1\"/>").find("a graph file"), std::string::npos);
-  EXPECT_NE(refusal("host:1:1 [0] NCCL INFO Channel 00\n").find("gdr nccl --log"), std::string::npos);
+  EXPECT_NE(refusal("host:1:1 [0] NCCL INFO Channel 00\n").find("gdr nccl --log"),
+            std::string::npos);
   EXPECT_NE(refusal("BZh91AY&SYgarbage").find("archive"), std::string::npos);
-  EXPECT_NE(refusal("<topology><object type=\"Machine\"/></topology>").find("without any PCI device"), std::string::npos);
+  EXPECT_NE(
+      refusal("<topology><object type=\"Machine\"/></topology>").find("without any PCI device"),
+      std::string::npos);
   std::string deep;
   for (int i = 0; i < 10'000; ++i) deep += "<object type=\"Group\">";
   EXPECT_NE(refusal("<topology>" + deep), "imported");
@@ -239,7 +276,8 @@ TEST(Recognise, WhatIsNoMachineIsRefusedByWhatItIs) {
 }
 
 TEST(Recognise, AFileOfAHundredMegabytesIsRefusedUnread) {
-  const std::string path = (fs::temp_directory_path() / ("gdr-large-" + std::to_string(::getpid()))).string();
+  const std::string path =
+      (fs::temp_directory_path() / ("gdr-large-" + std::to_string(::getpid()))).string();
   std::ofstream(path).close();
   fs::resize_file(path, 100U << 20U);
   EXPECT_THROW(import_machine(std::vector<std::string>{path}), InputError);

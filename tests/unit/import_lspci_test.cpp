@@ -13,9 +13,13 @@ const ModelLibrary& models() {
   return library;
 }
 
-Topology import_text(const std::string& text) { return import_machine(std::vector<NamedText>{{text, "listing.txt"}}, &models()); }
+Topology import_text(const std::string& text) {
+  return import_machine(std::vector<NamedText>{{text, "listing.txt"}}, &models());
+}
 
-const Device& device(const Topology& topology, const std::string& name) { return get(topology, find_device(topology, name)); }
+const Device& device(const Topology& topology, const std::string& name) {
+  return get(topology, find_device(topology, name));
+}
 
 std::string distance(const Topology& topology, const char* a, const char* b) {
   return smi_distance(Graph(topology), find_device(topology, a), find_device(topology, b));
@@ -60,7 +64,8 @@ TEST(LspciTree, LinesThatGrepTookAwayLeaveTheirChildrenWithoutParents) {
   EXPECT_EQ(device(topology, "gpu0").model, "h100-sxm5");
   EXPECT_EQ(distance(topology, "gpu0", "nic1"), "PIX");
   EXPECT_EQ(device(topology, "nic0").address, "0000:b1:00.0");
-  EXPECT_EQ(distance(topology, "gpu0", "nic0"), "unknown") << "bus ff cannot lead to ca: another root's line is missing";
+  EXPECT_EQ(distance(topology, "gpu0", "nic0"), "unknown")
+      << "bus ff cannot lead to ca: another root's line is missing";
 }
 
 TEST(LspciTree, ATailThatWasCutKeepsWhatIsThere) {
@@ -72,21 +77,26 @@ TEST(LspciTree, ATailThatWasCutKeepsWhatIsThere) {
 }
 
 TEST(LspciTree, WithoutNamesAListGivesThem) {
-  const std::string bare = "-[0000:00]-+-00.0\n           \\-01.0-[01]--+-00.0\n                        \\-00.1\n";
+  const std::string bare =
+      "-[0000:00]-+-00.0\n           \\-01.0-[01]--+-00.0\n                        \\-00.1\n";
   try {
     import_text(bare);
     FAIL() << "a tree without names was imported";
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("without their names"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("without their names"), std::string::npos)
+        << error.what();
   }
-  const Topology topology = import_text(bare + "\n01:00.0 3D controller [0302]: NVIDIA Corporation Device [10de:2330] (rev a1)\n"
-                                               "01:00.1 Ethernet controller [0200]: Mellanox Technologies MT2910 [15b3:1021]\n");
+  const Topology topology =
+      import_text(bare +
+                  "\n01:00.0 3D controller [0302]: NVIDIA Corporation Device [10de:2330] (rev a1)\n"
+                  "01:00.1 Ethernet controller [0200]: Mellanox Technologies MT2910 [15b3:1021]\n");
   EXPECT_EQ(device(topology, "gpu0").model, "h100-sxm5");
   EXPECT_EQ(device(topology, "gpu0").under, "hb0");
   EXPECT_EQ(device(topology, "nic0").link_layer, LinkLayer::ethernet);
 }
 
-constexpr const char* details = R"(15:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0) (prog-if 00 [Normal decode])
+constexpr const char* details =
+    R"(15:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0) (prog-if 00 [Normal decode])
 	NUMA node: 1
 	IOMMU group: 7
 	Bus: primary=15, secondary=16, subordinate=18, sec-latency=0
@@ -132,7 +142,8 @@ TEST(LspciDetails, ReadsTheTreeByBusNumbersAndEveryField) {
   EXPECT_EQ(gpu.under, "sw0");
   EXPECT_EQ(gpu.acs, Acs{}) << "the bits of the downstream port above";
   EXPECT_EQ(gpu.link, (PcieLink{5, 8}));
-  EXPECT_EQ(gpu.link_capability, std::nullopt) << "its port has eight lanes, so eight are all that fit";
+  EXPECT_EQ(gpu.link_capability, std::nullopt)
+      << "its port has eight lanes, so eight are all that fit";
   EXPECT_EQ(gpu.max_read_request, parse_bytes("4KiB"));
   EXPECT_EQ(gpu.relaxed_ordering, true);
   EXPECT_EQ(gpu.bar_size, parse_bytes("128GiB"));
@@ -149,13 +160,16 @@ TEST(LspciDetails, ReadsTheTreeByBusNumbersAndEveryField) {
 }
 
 TEST(LspciDetails, AGpuThatRunsSlowerThanItCanMayBeIdle) {
-  const std::string gpu = "17:00.0 3D controller: NVIDIA Corporation GH100[H100 SXM5 80GB] (rev a1)\n"
-                          "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16\n\t\tLnkSta: Speed 5GT/s (downgraded), Width x16\n";
+  const std::string gpu =
+      "17:00.0 3D controller: NVIDIA Corporation GH100[H100 SXM5 80GB] (rev a1)\n"
+      "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16\n\t\tLnkSta: Speed 5GT/s (downgraded), Width "
+      "x16\n";
   const Topology slow = import_text(gpu);
   EXPECT_EQ(device(slow, "gpu0").link, std::nullopt);
   ASSERT_EQ(slow.hosts.at(0).remarks.size(), 1U);
   EXPECT_EQ(slow.hosts.at(0).remarks[0].rule, "link-speed-snapshot");
-  EXPECT_NE(slow.hosts.at(0).remarks[0].message.find("8.0 GB/s"), std::string::npos) << slow.hosts.at(0).remarks[0].message;
+  EXPECT_NE(slow.hosts.at(0).remarks[0].message.find("8.0 GB/s"), std::string::npos)
+      << slow.hosts.at(0).remarks[0].message;
   std::string full = gpu;
   full.replace(full.find("5GT/s (downgraded)"), 18, "32GT/s");
   EXPECT_TRUE(import_text(full).hosts.at(0).remarks.empty());
@@ -164,8 +178,10 @@ TEST(LspciDetails, AGpuThatRunsSlowerThanItCanMayBeIdle) {
 
 TEST(LspciDetails, PathsOfPPShowTheBridges) {
   const Topology topology = import_text(
-      "00:01.1/01:00.0/02:00.0/03:00.0 Processing accelerators: Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]\n"
-      "00:01.1/01:00.0/02:01.0/04:00.0 Ethernet controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n");
+      "00:01.1/01:00.0/02:00.0/03:00.0 Processing accelerators: Advanced Micro Devices, Inc. "
+      "[AMD/ATI] Aqua Vanjaram [Instinct MI300X]\n"
+      "00:01.1/01:00.0/02:01.0/04:00.0 Ethernet controller: Mellanox Technologies MT2910 Family "
+      "[ConnectX-7]\n");
   EXPECT_EQ(device(topology, "gpu0").model, "mi300x");
   EXPECT_EQ(distance(topology, "gpu0", "nic0"), "PIX");
 }
@@ -173,10 +189,13 @@ TEST(LspciDetails, PathsOfPPShowTheBridges) {
 TEST(LspciDetails, ReadsAConfigurationSpace) {
   std::string dump = "01:00.0 3D controller: NVIDIA Corporation Device 2330\n";
   std::vector<int> bytes(256, 0);
-  const auto set = [&](std::size_t at, std::initializer_list<int> values) { std::copy(values.begin(), values.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at)); };
+  const auto set = [&](std::size_t at, std::initializer_list<int> values) {
+    std::copy(values.begin(), values.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  };
   set(0x00, {0xde, 0x10, 0x35, 0x23, 0x06, 0x04, 0x10, 0x00, 0xa1, 0x00, 0x02, 0x03});
   set(0x34, {0x60});
-  set(0x60, {0x10, 0x00, 0x02, 0x00, 0, 0, 0, 0, 0x50, 0x50, 0, 0, 0x05, 0x01, 0, 0, 0, 0, 0x04, 0x01});
+  set(0x60,
+      {0x10, 0x00, 0x02, 0x00, 0, 0, 0, 0, 0x50, 0x50, 0, 0, 0x05, 0x01, 0, 0, 0, 0, 0x04, 0x01});
   for (int row = 0; row < 16; ++row) {
     char head[8];
     std::snprintf(head, sizeof head, "%02x:", row * 16);
@@ -196,7 +215,8 @@ TEST(LspciDetails, ReadsAConfigurationSpace) {
 }
 
 TEST(LspciDetails, InAVirtualMachineBridgesAreMadeUp) {
-  const Topology topology = import_text(R"(-[0000:00]-+-00.0  Intel Corporation 82G33/G31/P35/P31 Express DRAM Controller
+  const Topology topology =
+      import_text(R"(-[0000:00]-+-00.0  Intel Corporation 82G33/G31/P35/P31 Express DRAM Controller
            +-01.0  Red Hat, Inc. Virtio console
            \-04.0-[01-03]----00.0-[02-03]--+-00.0-[02]----00.0  NVIDIA Corporation Device 2330
                                            \-01.0-[03]----00.0  Mellanox Technologies MT2910 Family [ConnectX-7]
@@ -208,7 +228,11 @@ TEST(LspciDetails, InAVirtualMachineBridgesAreMadeUp) {
 /// Found by fuzzing: what is imported must be a topology that loads.
 TEST(LspciDetails, ABarThatNoGpuHasIsPassedOver) {
   const auto size = [](const std::string& text) {
-    return device(import_text("01:00.0 3D controller: NVIDIA Corporation Device 2330\n\tRegion 2: Memory at 3a0 (64-bit, prefetchable) [size=" + text + "]\n"), "gpu0").bar_size;
+    return device(import_text("01:00.0 3D controller: NVIDIA Corporation Device 2330\n\tRegion 2: "
+                              "Memory at 3a0 (64-bit, prefetchable) [size=" +
+                              text + "]\n"),
+                  "gpu0")
+        .bar_size;
   };
   EXPECT_EQ(size("4T"), parse_bytes("4TiB"));
   EXPECT_EQ(size("8T"), std::nullopt);
@@ -216,7 +240,9 @@ TEST(LspciDetails, ABarThatNoGpuHasIsPassedOver) {
 }
 
 TEST(LspciDetails, NamesAndPlaceOfEscapesDoNotMatter) {
-  const Topology topology = import_text("$ sudo lspci -vvv\r\n\x1b[1m01:00.0\x1b[0m 3D controller: NVIDIA Corporation Device 2330\r\n");
+  const Topology topology = import_text(
+      "$ sudo lspci -vvv\r\n\x1b[1m01:00.0\x1b[0m 3D controller: NVIDIA Corporation Device "
+      "2330\r\n");
   EXPECT_EQ(device(topology, "gpu0").model, "h100-sxm5");
 }
 

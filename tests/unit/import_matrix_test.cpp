@@ -12,9 +12,13 @@
 namespace gdr {
 namespace {
 
-Topology import_text(const std::string& text) { return import_machine(std::vector<NamedText>{{text, "matrix.txt"}}); }
+Topology import_text(const std::string& text) {
+  return import_machine(std::vector<NamedText>{{text, "matrix.txt"}});
+}
 
-const Device& device(const Topology& topology, const std::string& name) { return get(topology, find_device(topology, name)); }
+const Device& device(const Topology& topology, const std::string& name) {
+  return get(topology, find_device(topology, name));
+}
 
 std::string distance(const Topology& topology, const char* a, const char* b) {
   return smi_distance(Graph(topology), find_device(topology, a), find_device(topology, b));
@@ -34,7 +38,8 @@ constexpr const char* table =
     "GPU2\tSYS\tSYS\t X \tSYS\tNODE\t16-31\t1\t\tN/A\n"
     "NIC0\tPXB\tPXB\tSYS\t X \tSYS\t\t\t\t\n"
     "NIC1\tSYS\tSYS\tNODE\tSYS\t X \t\t\t\t\n"
-    "\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect\n"
+    "\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP "
+    "interconnect\n"
     "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n";
 
 TEST(TopoMatrix, GivesClassesAndNoSwitches) {
@@ -66,7 +71,8 @@ TEST(TopoMatrix, TheVerdictFollowsTheClass) {
   EXPECT_EQ(route("gpu0", "nic0"), PairRoute::pci_switch);
   EXPECT_EQ(route("gpu2", "nic1"), PairRoute::host_bridge);
   EXPECT_EQ(route("gpu2", "nic0"), PairRoute::socket_link);
-  for (const Pair& pair : verdict.pairs) EXPECT_EQ(pair.answer, PairAnswer::unknown) << pair.from << " " << pair.to;
+  for (const Pair& pair : verdict.pairs)
+    EXPECT_EQ(pair.answer, PairAnswer::unknown) << pair.from << " " << pair.to;
   std::set<std::string> found;
   for (const Finding& finding : verdict.findings) found.insert(finding.rule);
   EXPECT_TRUE(found.contains("crosses-sockets"));
@@ -86,14 +92,17 @@ TEST(TopoMatrix, LegendThatIsShiftedIsAFinding) {
 
 TEST(TopoMatrix, LabelsThatDoNotFitTheNumaNodesAreFindings) {
   const Topology far = import_text(
-      "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-15\t0\nGPU1\tSYS\t X \t0-15\t0\n");
+      "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-15\t0\nGPU1\tSYS\t X "
+      "\t0-15\t0\n");
   EXPECT_EQ(rules(far), std::vector<std::string>{"matrix-contradicts-numa"});
   EXPECT_EQ(distance(far, "gpu0", "gpu1"), "SYS");
   const Topology near = import_text(
-      "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPHB\t0-15\t0\nGPU1\tPHB\t X \t16-31\t1\n");
+      "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPHB\t0-15\t0\nGPU1\tPHB\t X "
+      "\t16-31\t1\n");
   EXPECT_EQ(rules(near), std::vector<std::string>{"matrix-contradicts-numa"});
   const Topology good = import_text(
-      "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-15\t0\nGPU1\tSYS\t X \t16-31\t1\n");
+      "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-15\t0\nGPU1\tSYS\t X "
+      "\t16-31\t1\n");
   EXPECT_TRUE(rules(good).empty());
 }
 
@@ -110,12 +119,14 @@ TEST(TopoMatrix, ReadsTheColumnsOfOldDrivers) {
 }
 
 TEST(TopoMatrix, RowsThatAreCutOrMalformedLeaveTheOthersStanding) {
-  const Topology cut = import_text("\tGPU0\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\tNODE\t0-19\t0\nNIC0\tPI");
+  const Topology cut = import_text(
+      "\tGPU0\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\tNODE\t0-19\t0\nNIC0\tPI");
   EXPECT_EQ(distance(cut, "gpu0", "nic0"), "PIX");
   EXPECT_EQ(distance(cut, "nic0", "nic1"), "unknown") << "no row says it";
   const Topology wide = import_text(
       "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
-      "GPU0\t X \tPIX\tPHB\t0-7\t0\nGPU1\tPIX\tPHB\t X \tPHB\t0-7\t0\nGPU2\tPHB\tPHB\t X \t0-7\t0\n");
+      "GPU0\t X \tPIX\tPHB\t0-7\t0\nGPU1\tPIX\tPHB\t X \tPHB\t0-7\t0\nGPU2\tPHB\tPHB\t X "
+      "\t0-7\t0\n");
   EXPECT_EQ(rules(wide), std::vector<std::string>{"matrix-row-malformed"});
   EXPECT_EQ(distance(wide, "gpu0", "gpu1"), "PIX");
   EXPECT_EQ(distance(wide, "gpu1", "gpu2"), "PHB");
@@ -142,15 +153,20 @@ TEST(TopoMatrix, NvlinksGoThroughSwitchesWhereAGpuHasNotEnoughForAll) {
   EXPECT_EQ(distance(switched, "gpu1", "gpu7"), "NV12");
 }
 
-/// Found by fuzzing: a listing with NICs alone and a table with GPUs, too, must not name devices twice.
+/// Found by fuzzing: a listing with NICs alone and a table with GPUs, too, must not name devices
+/// twice.
 TEST(TopoMatrix, ANicHasNoNvlink) {
-  const Topology topology = import_text("\tGPU0\tGPU1\tNIC0\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nNIC0\tNV4\tSYS\t X \n");
+  const Topology topology = import_text(
+      "\tGPU0\tGPU1\tNIC0\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nNIC0\tNV4\tSYS\t X \n");
   EXPECT_EQ(topology.hosts.at(0).nvlinks.size(), 1U);
   EXPECT_EQ(read_topology(to_json(topology), "again", ""), topology);
 }
 
 TEST(TopoMatrix, ATreeWithoutGpusKeepsItsNics) {
-  const Topology topology = import_text(std::string("01:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n\n") + table);
+  const Topology topology = import_text(
+      std::string(
+          "01:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n\n") +
+      table);
   EXPECT_EQ(topology.hosts.at(0).devices.size(), 1U);
   EXPECT_EQ(rules(topology).at(0), "matrix-not-matched");
   EXPECT_EQ(read_topology(to_json(topology), "again", ""), topology);
@@ -162,7 +178,8 @@ TEST(TopoMatrix, ATreeAndATableThatDisagreeAreAFinding) {
       "           +-01.0-[01]----00.0  NVIDIA Corporation Device 2330\n"
       "           \\-02.0-[02]----00.0  NVIDIA Corporation Device 2330\n\n";
   const auto both = [&](const std::string& word) {
-    return rules(import_text(tree + "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t" + word + "\t0-7\t0\nGPU1\t" + word + "\t X \t0-7\t0\n"));
+    return rules(import_text(tree + "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t" +
+                             word + "\t0-7\t0\nGPU1\t" + word + "\t X \t0-7\t0\n"));
   };
   EXPECT_TRUE(both("PHB").empty());
   EXPECT_EQ(both("PIX"), std::vector<std::string>{"matrix-contradicts-tree"});

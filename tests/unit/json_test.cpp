@@ -28,35 +28,49 @@ std::string parse_error(std::string_view text) {
 }
 
 TEST(Json, ParsesEveryKind) {
-  const Value value =
-      gdr::json::parse(R"({"n": null, "t": true, "i": -3, "d": 2.5, "e": 1e3, "s": "a\u00e4\n", "a": [1, []], "o": {}})", "f");
-  const Object expected{{"n", nullptr},           {"t", true},    {"i", -3}, {"d", 2.5}, {"e", 1000.0}, {"s", "a\xc3\xa4\n"},
-                        {"a", Array{1, Array{}}}, {"o", Object{}}};
+  const Value value = gdr::json::parse(
+      R"({"n": null, "t": true, "i": -3, "d": 2.5, "e": 1e3, "s": "a\u00e4\n", "a": [1, []], "o": {}})",
+      "f");
+  const Object expected{{"n", nullptr},
+                        {"t", true},
+                        {"i", -3},
+                        {"d", 2.5},
+                        {"e", 1000.0},
+                        {"s", "a\xc3\xa4\n"},
+                        {"a", Array{1, Array{}}},
+                        {"o", Object{}}};
   EXPECT_EQ(value, Value(expected));
   EXPECT_EQ(gdr::json::parse("9223372036854775807", "f"), Value(std::int64_t{9223372036854775807}));
-  EXPECT_EQ(gdr::json::parse("-9223372036854775808", "f"), Value(std::numeric_limits<std::int64_t>::min()));
+  EXPECT_EQ(gdr::json::parse("-9223372036854775808", "f"),
+            Value(std::numeric_limits<std::int64_t>::min()));
 }
 
 TEST(Json, RefusesAndSaysWhere) {
-  EXPECT_EQ(
-      parse_error(""),
-      "f.json: at line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal");
+  EXPECT_EQ(parse_error(""),
+            "f.json: at line 1, column 1: syntax error while parsing value - unexpected end of "
+            "input; expected '[', '{', or a literal");
   EXPECT_EQ(parse_error("{\"a\": 1, \"b\": 2, \"a\": 3}"),
             "f.json: at /: the name \"a\" stands twice in one object; it must be unique");
-  EXPECT_EQ(parse_error("18446744073709551615"), "f.json: at /: the integer 18446744073709551615 is too large");
-  EXPECT_EQ(parse_error("9223372036854775808"), "f.json: at /: the integer 9223372036854775808 is too large");
-  EXPECT_EQ(parse_error("-99999999999999999999"), "f.json: at /: the integer -99999999999999999999 is too large");
+  EXPECT_EQ(parse_error("18446744073709551615"),
+            "f.json: at /: the integer 18446744073709551615 is too large");
+  EXPECT_EQ(parse_error("9223372036854775808"),
+            "f.json: at /: the integer 9223372036854775808 is too large");
+  EXPECT_EQ(parse_error("-99999999999999999999"),
+            "f.json: at /: the integer -99999999999999999999 is too large");
   EXPECT_EQ(parse_error("1e999"), "f.json: number overflow parsing '1e999'");
   EXPECT_EQ(parse_error("[1] x"),
-            "f.json: at line 1, column 5: syntax error while parsing value - invalid literal; last read: '1] x'; expected end of "
+            "f.json: at line 1, column 5: syntax error while parsing value - invalid literal; last "
+            "read: '1] x'; expected end of "
             "input");
   std::string zeros;
   for (int i = 0; i < 64; ++i) zeros += "/0";
   EXPECT_EQ(parse_error(R"({"a": [1, {"b": 2, "c": {"d": 1, "d": 2}}]})"),
             "f.json: at /a/1/c: the name \"d\" stands twice in one object; it must be unique");
   EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "no error");
-  EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')), "f.json: at " + zeros + ": nested deeper than 64 levels");
-  for (const char* text : {"NaN", "[1,]", "{a: 1}", "'a'", "01", "\"\x01\"", "\"\\ud800\"", "/*c*/ 1", "{\"a\" 1}", "\"\xff\""}) {
+  EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')),
+            "f.json: at " + zeros + ": nested deeper than 64 levels");
+  for (const char* text : {"NaN", "[1,]", "{a: 1}", "'a'", "01", "\"\x01\"", "\"\\ud800\"",
+                           "/*c*/ 1", "{\"a\" 1}", "\"\xff\""}) {
     const std::string error = parse_error(text);
     EXPECT_TRUE(error.starts_with("f.json: at line 1, column ")) << error;
     EXPECT_EQ(error.find_first_of("\n\xff"), std::string::npos) << error;
@@ -74,7 +88,8 @@ TEST(Json, DumpsWhatItReadsBack) {
   }
   EXPECT_EQ(gdr::json::dump(gdr::json::parse("[0.1, 3.0, 1e100]", "f")), "[0.1, 3, 1e+100]\n");
   EXPECT_EQ(gdr::json::dump(Value(1.0 / 0.0)), "null\n");  // JSON has no infinity
-  EXPECT_EQ(gdr::json::dump(Object{{"a", 1}, {"b", Array{1, 2}}}, 12), "{\n  \"a\": 1,\n  \"b\": [\n    1,\n    2\n  ]\n}\n");
+  EXPECT_EQ(gdr::json::dump(Object{{"a", 1}, {"b", Array{1, 2}}}, 12),
+            "{\n  \"a\": 1,\n  \"b\": [\n    1,\n    2\n  ]\n}\n");
 }
 
 TEST(Json, SetKeepsThePlace) {
@@ -98,7 +113,8 @@ std::string read_error(const char* text, Read read) {
 }
 
 TEST(JsonReader, EveryErrorNamesFilePathFoundAndAllowed) {
-  EXPECT_EQ(read_error(R"({"x": 1})", [](const Node& n) { (void)n.string(); }), "f.json: at /x: found 1, allowed: a string");
+  EXPECT_EQ(read_error(R"({"x": 1})", [](const Node& n) { (void)n.string(); }),
+            "f.json: at /x: found 1, allowed: a string");
   EXPECT_EQ(read_error(R"({"x": "a b"})", [](const Node& n) { (void)n.name(); }),
             "f.json: at /x: found \"a b\", allowed: a name of letters, digits, '-', '_' and '.'");
   EXPECT_EQ(read_error(R"({"x": "yes"})", [](const Node& n) { (void)n.boolean(); }),
@@ -125,7 +141,8 @@ TEST(JsonReader, EveryErrorNamesFilePathFoundAndAllowed) {
                          (void)ObjectReader(n.array().at(1)).required("y").choice(allowed);
                        }),
             "f.json: at /x/1/y: found \"c\", allowed: a, b");
-  EXPECT_EQ(read_error(R"({"y": 1})", [](const Node&) {}), "f.json: at /: the member \"x\" is missing; it is required");
+  EXPECT_EQ(read_error(R"({"y": 1})", [](const Node&) {}),
+            "f.json: at /: the member \"x\" is missing; it is required");
 }
 
 TEST(JsonReader, LimitsAreIncluded) {
@@ -149,7 +166,8 @@ TEST(JsonReader, FinishRefusesWhatNobodyAskedFor) {
 TEST(JsonReader, OnlyFormatOneIsRead) {
   for (const char* text : {R"({"format": 2})", R"({"format": "1"})", R"({"format": 1.0})", "{}"}) {
     const Value document = gdr::json::parse(text, "f.json");
-    const std::string error = error_of([&] { ObjectReader(Node(document, "f.json")).expect_format(); });
+    const std::string error =
+        error_of([&] { ObjectReader(Node(document, "f.json")).expect_format(); });
     EXPECT_TRUE(error.starts_with("f.json: at /")) << error;
   }
 }

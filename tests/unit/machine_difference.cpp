@@ -45,7 +45,8 @@ std::string id_of(const ModelLibrary& models, const Device& device) {
   return header->pci_ids.front();
 }
 
-/// A device of the tree; a host bridge that the file does not have stands for the one that a guest has there.
+/// A device of the tree; a host bridge that the file does not have stands for the one that a guest
+/// has there.
 struct Node {
   const Device* device = nullptr;  ///< nullptr: such a bridge
   std::size_t numa = 0;
@@ -67,14 +68,16 @@ class Tree {
   }
 
  private:
-  /// What an import shows: bridges that lead nowhere, and devices without a kind, are not of interest to it.
+  /// What an import shows: bridges that lead nowhere, and devices without a kind, are not of
+  /// interest to it.
   std::vector<Node> below(const std::string& place, std::size_t numa) const {
     std::vector<Node> nodes;
     for (const Device& device : host_.devices) {
       if (device.under != place || device.kind == DeviceKind::other) continue;
       if (device.kind == DeviceKind::nvswitch && id_of(models_, device).empty()) continue;
       Node node{&device, numa, below(device.name, numa)};
-      const bool bridge = device.kind == DeviceKind::host_bridge || device.kind == DeviceKind::pci_switch;
+      const bool bridge =
+          device.kind == DeviceKind::host_bridge || device.kind == DeviceKind::pci_switch;
       if (!bridge || !node.below.empty()) nodes.push_back(std::move(node));
     }
     return nodes;
@@ -90,7 +93,8 @@ class Comparison {
       : original_(original), seen_(seen), models_(models) {}
 
   std::vector<std::string> run() {
-    if (original_.hosts.size() != 1 || seen_.hosts.size() != 1) return {"one host is compared at a time"};
+    if (original_.hosts.size() != 1 || seen_.hosts.size() != 1)
+      return {"one host is compared at a time"};
     take_out_what_no_guest_shows();
     hosts();
     children("host", Tree(host(), models_).roots(), Tree(other(), models_).roots());
@@ -104,11 +108,14 @@ class Comparison {
 
   template <typename T>
   void same(const std::string& where, std::string_view what, const T& wanted, const T& found) {
-    if (wanted != found) lines_.push_back(fmt::format("{}: {}: {} wanted, {} seen", where, what, text_of(wanted), text_of(found)));
+    if (wanted != found)
+      lines_.push_back(
+          fmt::format("{}: {}: {} wanted, {} seen", where, what, text_of(wanted), text_of(found)));
   }
   /// Where the original does not say, anything may be seen.
   template <typename T>
-  void stated(const std::string& where, std::string_view what, const std::optional<T>& wanted, const std::optional<T>& found) {
+  void stated(const std::string& where, std::string_view what, const std::optional<T>& wanted,
+              const std::optional<T>& found) {
     if (wanted) same(where, what, wanted, found);
   }
 
@@ -132,22 +139,28 @@ class Comparison {
   }
 
   void hosts() {
-    same("host", "virtual machine", host().virtual_machine.value_or(false), other().virtual_machine.value_or(false));
+    same("host", "virtual machine", host().virtual_machine.value_or(false),
+         other().virtual_machine.value_or(false));
     same("host", "number of NUMA nodes", host().numa_nodes.size(), other().numa_nodes.size());
     same("host", "number of sockets", host().sockets.size(), other().sockets.size());
     for (std::size_t i = 0; i < std::min(host().sockets.size(), other().sockets.size()); ++i) {
       const Socket& socket = host().sockets[i];
-      const bool shown = !socket.model.empty() && socket.model != "generic" && !models_.cpu(socket.model).cpuid.empty();
+      const bool shown = !socket.model.empty() && socket.model != "generic" &&
+                         !models_.cpu(socket.model).cpuid.empty();
       if (shown) same(socket.name, "processor", socket.model, other().sockets[i].model);
     }
-    for (std::size_t i = 0; i < std::min(host().numa_nodes.size(), other().numa_nodes.size()); ++i) {
-      same(host().numa_nodes[i].name, "NUMA node", fmt::format("numa{}", i), other().numa_nodes[i].name);
-      same(host().numa_nodes[i].name, "its socket", socket_index(host(), host().numa_nodes[i].socket),
+    for (std::size_t i = 0; i < std::min(host().numa_nodes.size(), other().numa_nodes.size());
+         ++i) {
+      same(host().numa_nodes[i].name, "NUMA node", fmt::format("numa{}", i),
+           other().numa_nodes[i].name);
+      same(host().numa_nodes[i].name, "its socket",
+           socket_index(host(), host().numa_nodes[i].socket),
            socket_index(other(), other().numa_nodes[i].socket));
     }
   }
 
-  void children(const std::string& where, const std::vector<Node>& wanted, const std::vector<Node>& found) {
+  void children(const std::string& where, const std::vector<Node>& wanted,
+                const std::vector<Node>& found) {
     same(where, "number of things below it", wanted.size(), found.size());
     if (wanted.size() != found.size()) names_complete_ = false;
     for (std::size_t i = 0; i < std::min(wanted.size(), found.size()); ++i) {
@@ -160,21 +173,27 @@ class Comparison {
   }
 
   void device(const Device& wanted, const Device& found, std::size_t numa) {
-    same(wanted.name, "kind", std::string(to_string(wanted.kind)), std::string(to_string(found.kind)));
+    same(wanted.name, "kind", std::string(to_string(wanted.kind)),
+         std::string(to_string(found.kind)));
     if (wanted.kind != found.kind) return;
     names_[wanted.name] = found.name;
     std::string id = id_of(models_, wanted);
     if (wanted.kind == DeviceKind::host_bridge && id.empty()) id = id_of_bridge(numa);
     if (!id.empty()) same(wanted.name, "PCI id", id, found.pci_id);
     const ModelHeader* header = header_of(models_, wanted);
-    const bool told_by_id = header != nullptr && std::find(header->pci_ids.begin(), header->pci_ids.end(), id) != header->pci_ids.end();
+    const bool told_by_id =
+        header != nullptr &&
+        std::find(header->pci_ids.begin(), header->pci_ids.end(), id) != header->pci_ids.end();
     if (told_by_id) same(wanted.name, "model", wanted.model, found.model);
     else models_not_shown_[found.name] = wanted.model;
     if (!wanted.acs) acs_left_open_.insert(found.name);
     if (wanted.kind == DeviceKind::host_bridge) return;
-    const auto link = wanted.link ? wanted.link : wanted.link_capability ? wanted.link_capability : named_model_link(models_, wanted);
+    const auto link = wanted.link              ? wanted.link
+                      : wanted.link_capability ? wanted.link_capability
+                                               : named_model_link(models_, wanted);
     stated(wanted.name, "link", link, found.link);
-    stated(wanted.name, "what the link can do", wanted.link_capability, found.link_capability ? found.link_capability : found.link);
+    stated(wanted.name, "what the link can do", wanted.link_capability,
+           found.link_capability ? found.link_capability : found.link);
     stated(wanted.name, "ACS of its port", wanted.acs, found.acs);
     stated(wanted.name, "maximum payload", wanted.max_payload, found.max_payload);
     stated(wanted.name, "relaxed ordering", wanted.relaxed_ordering, found.relaxed_ordering);
@@ -190,28 +209,36 @@ class Comparison {
       if (!request) request = gpu_model(models_, wanted).max_read_request.value;
       if (!bar) bar = gpu_model(models_, wanted).bar_size.value;
     }
-    if (named && wanted.kind == DeviceKind::nic && !request) request = nic_model(models_, wanted).max_read_request.value;
+    if (named && wanted.kind == DeviceKind::nic && !request)
+      request = nic_model(models_, wanted).max_read_request.value;
     stated(wanted.name, "read request size", request, found.max_read_request);
     if (wanted.kind == DeviceKind::gpu) stated(wanted.name, "BAR", bar, found.bar_size);
     if (wanted.kind != DeviceKind::nic) return;
-    same(wanted.name, "Ethernet", runs_ethernet(original_, models_, wanted), runs_ethernet(seen_, models_, found));
+    same(wanted.name, "Ethernet", runs_ethernet(original_, models_, wanted),
+         runs_ethernet(seen_, models_, found));
     const double rate = network_rate(models_, wanted).bytes_per_second;
     const double other_rate = network_rate(models_, found).bytes_per_second;
     if (std::abs(rate - other_rate) > tolerance * rate)
-      lines_.push_back(fmt::format("{}: rate of a port: {:.1f} Gb/s wanted, {:.1f} seen", wanted.name, rate * 8e-9, other_rate * 8e-9));
+      lines_.push_back(fmt::format("{}: rate of a port: {:.1f} Gb/s wanted, {:.1f} seen",
+                                   wanted.name, rate * 8e-9, other_rate * 8e-9));
   }
 
   std::string id_of_bridge(std::size_t numa) {
-    const std::string& model = host().sockets.at(socket_index(host(), host().numa_nodes[numa].socket).value()).model;
-    if (model.empty() || model == "generic" || models_.cpu(model).host_bridge_ids.empty()) return {};
+    const std::string& model =
+        host().sockets.at(socket_index(host(), host().numa_nodes[numa].socket).value()).model;
+    if (model.empty() || model == "generic" || models_.cpu(model).host_bridge_ids.empty())
+      return {};
     return models_.cpu(model).host_bridge_ids.front();
   }
 
-  static std::string device_of(const std::string& label) { return label.substr(label.find('/') + 1); }
+  static std::string device_of(const std::string& label) {
+    return label.substr(label.find('/') + 1);
+  }
 
   void pairs() {
     for (Device& device : other().devices) {
-      if (const auto model = models_not_shown_.find(device.name); model != models_not_shown_.end()) device.model = model->second;
+      if (const auto model = models_not_shown_.find(device.name); model != models_not_shown_.end())
+        device.model = model->second;
       if (acs_left_open_.contains(device.name)) device.acs.reset();
     }
     const Verdict wanted = judge(Graph(original_), models_);
@@ -233,27 +260,34 @@ class Comparison {
 
   void one_pair(const std::string& where, const Pair& wanted, const Pair& found) {
     // A topology may leave open which of two it is; a guest has one of them.
-    const bool either = wanted.distance == "PHB/NODE" && (found.distance == "PHB" || found.distance == "NODE");
+    const bool either =
+        wanted.distance == "PHB/NODE" && (found.distance == "PHB" || found.distance == "NODE");
     if (!either) {
       same(where, "distance", wanted.distance, found.distance);
       same(where, "NCCL's distance", wanted.nccl_distance, found.nccl_distance);
     }
     same(where, "route", std::string(to_string(wanted.route)), std::string(to_string(found.route)));
     same(where, "redirected", wanted.redirected, found.redirected);
-    if (!either) same(where, "kernel's P2PDMA", std::string(to_string(wanted.kernel_p2pdma)), std::string(to_string(found.kernel_p2pdma)));
-    same(where, "answer", std::string(to_string(wanted.answer)), std::string(to_string(found.answer)));
+    if (!either)
+      same(where, "kernel's P2PDMA", std::string(to_string(wanted.kernel_p2pdma)),
+           std::string(to_string(found.kernel_p2pdma)));
+    same(where, "answer", std::string(to_string(wanted.answer)),
+         std::string(to_string(found.answer)));
     bandwidth(where + ": bandwidth of reads", wanted.bandwidth.read, found.bandwidth.read);
     bandwidth(where + ": bandwidth of writes", wanted.bandwidth.write, found.bandwidth.write);
     const std::set<std::string> rules(wanted.findings.begin(), wanted.findings.end());
     const std::set<std::string> others(found.findings.begin(), found.findings.end());
-    same(where, "findings", fmt::format("{}", fmt::join(rules, " ")), fmt::format("{}", fmt::join(others, " ")));
+    same(where, "findings", fmt::format("{}", fmt::join(rules, " ")),
+         fmt::format("{}", fmt::join(others, " ")));
   }
 
-  void bandwidth(const std::string& what, const std::optional<Bandwidth>& wanted, const std::optional<Bandwidth>& found) {
+  void bandwidth(const std::string& what, const std::optional<Bandwidth>& wanted,
+                 const std::optional<Bandwidth>& found) {
     const double one = wanted ? wanted->bytes_per_second : 0;
     const double other = found ? found->bytes_per_second : 0;
     if (std::abs(one - other) > tolerance * one)
-      lines_.push_back(fmt::format("{}: {:.1f} GB/s wanted, {:.1f} seen", what, one * 1e-9, other * 1e-9));
+      lines_.push_back(
+          fmt::format("{}: {:.1f} GB/s wanted, {:.1f} seen", what, one * 1e-9, other * 1e-9));
   }
 
   Topology original_;
@@ -261,14 +295,16 @@ class Comparison {
   const ModelLibrary& models_;
   std::vector<std::string> lines_;
   std::map<std::string, std::string> names_;  ///< of the original's devices, in the other
-  std::map<std::string, std::string> models_not_shown_;  ///< by the other's name: the file's, which its ID does not tell
-  std::set<std::string> acs_left_open_;                  ///< by the other's name: a guest has something there
+  std::map<std::string, std::string>
+      models_not_shown_;  ///< by the other's name: the file's, which its ID does not tell
+  std::set<std::string> acs_left_open_;  ///< by the other's name: a guest has something there
   bool names_complete_ = true;
 };
 
 }  // namespace
 
-std::vector<std::string> differences(const Topology& original, const Topology& seen, const ModelLibrary& models) {
+std::vector<std::string> differences(const Topology& original, const Topology& seen,
+                                     const ModelLibrary& models) {
   return Comparison(original, seen, models).run();
 }
 

@@ -70,10 +70,11 @@ std::map<std::string, Parameters> in_document() {
 }
 
 TEST(ModelsDocument, SaysWhatTheCodeReads) {
-  const std::map<std::string, Parameters> code{{"cpu", in_code<gdr::CpuModel>()},       {"switch", in_code<gdr::SwitchModel>()},
-                                               {"gpu", in_code<gdr::GpuModel>()},       {"nic", in_code<gdr::NicModel>()},
-                                               {"nvme", in_code<gdr::NvmeModel>()},     {"nvlink", in_code<gdr::NvlinkModel>()},
-                                               {"fabric", in_code<gdr::FabricModel>()}, {"pcie", in_code<gdr::PcieModel>()}};
+  const std::map<std::string, Parameters> code{
+      {"cpu", in_code<gdr::CpuModel>()},       {"switch", in_code<gdr::SwitchModel>()},
+      {"gpu", in_code<gdr::GpuModel>()},       {"nic", in_code<gdr::NicModel>()},
+      {"nvme", in_code<gdr::NvmeModel>()},     {"nvlink", in_code<gdr::NvlinkModel>()},
+      {"fabric", in_code<gdr::FabricModel>()}, {"pcie", in_code<gdr::PcieModel>()}};
   const auto document = in_document();
   for (const auto& [kind, parameters] : code) {
     ASSERT_TRUE(document.contains(kind)) << kind;

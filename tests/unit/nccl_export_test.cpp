@@ -13,7 +13,9 @@
 namespace gdr {
 namespace {
 
-Topology import_text(const std::string& text) { return import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}}); }
+Topology import_text(const std::string& text) {
+  return import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}});
+}
 
 TEST(NcclExport, GivesEveryPublishedFileBack) {
   const auto shared = test::shared_dir();
@@ -53,11 +55,14 @@ TEST(NcclExport, ShowsWhatWasChanged) {
       R"(<system version="1"><cpu numaid="0" arch="x86_64"><pci busid="0000:02:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
          <nic><net name="mlx5_0" dev="0" speed="200000" port="1" gdr="1"/></nic></pci></cpu></system>)";
   Topology topology = import_text(text);
-  topology = read_topology(
-      to_json(topology), "machine.json", ".",
-      {{"h0/nic0.link", "gen3x8"}, {"h0/nic0.port_rate", "100Gb/s"}, {"h0/nic0.gdr", "false"}, {"h0/nic0.ports", "2"}});
+  topology = read_topology(to_json(topology), "machine.json", ".",
+                           {{"h0/nic0.link", "gen3x8"},
+                            {"h0/nic0.port_rate", "100Gb/s"},
+                            {"h0/nic0.gdr", "false"},
+                            {"h0/nic0.ports", "2"}});
   const std::string exported = export_nccl_xml(topology, 0);
-  EXPECT_NE(exported.find(R"(link_speed="8.0 GT/s PCIe" link_width="8")"), std::string::npos) << exported;
+  EXPECT_NE(exported.find(R"(link_speed="8.0 GT/s PCIe" link_width="8")"), std::string::npos)
+      << exported;
   EXPECT_NE(exported.find(R"(speed="100000" port="1" gdr="0")"), std::string::npos) << exported;
   EXPECT_EQ(import_text(exported).hosts[0].devices[0].ports, 2) << exported;
 }

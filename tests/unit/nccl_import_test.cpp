@@ -12,7 +12,9 @@
 namespace gdr {
 namespace {
 
-Topology import_text(const std::string& text) { return import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}}); }
+Topology import_text(const std::string& text) {
+  return import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}});
+}
 
 std::string refusal(const std::string& text) {
   try {
@@ -24,11 +26,14 @@ std::string refusal(const std::string& text) {
 }
 
 std::string in_cpu(const std::string& inside) {
-  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">" +
+  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" "
+         "familyid=\"175\" modelid=\"1\">" +
          inside + "</cpu></system>";
 }
 
-const Device& device(const Topology& topology, const std::string& name) { return get(topology, find_device(topology, name)); }
+const Device& device(const Topology& topology, const std::string& name) {
+  return get(topology, find_device(topology, name));
+}
 
 constexpr const char* server = R"(
 <pci busid="0000:15:00.0" class="0x060400" vendor="0x1000" device="0xc030" link_speed="32.0 GT/s PCIe" link_width="16">
@@ -70,7 +75,8 @@ TEST(NcclImport, TakesWhatTheFileSays) {
   EXPECT_EQ(device(topology, "nic1").under, "numa0");
   EXPECT_EQ(device(topology, "nic1").address, "");
   EXPECT_EQ(device(topology, "nic1").port_rate, std::nullopt);
-  EXPECT_EQ(device(topology, "nic1").rdma_device, "") << "port 0 is an interface of the socket transport";
+  EXPECT_EQ(device(topology, "nic1").rdma_device, "")
+      << "port 0 is an interface of the socket transport";
 
   ASSERT_EQ(host.nvlinks.size(), 1U);
   EXPECT_EQ(host.nvlinks[0].from, "gpu1");
@@ -80,8 +86,12 @@ TEST(NcclImport, TakesWhatTheFileSays) {
 
 TEST(NcclImport, DoesNotBelieveTheLinkOfAGpuInsideAProcessor) {
   const auto link = [](const std::string& id) {
-    return import_text(in_cpu("<pci busid=\"000f:01:00.0\" class=\"0x030200\" vendor=\"0x10de\"\n device=\"" + id +
-                              "\" link_speed=\"2.5 GT/s\nPCIe\" link_width=\"1\"><gpu dev=\"0\" sm=\"121\" gdr=\"0\"/></pci>"))
+    return import_text(
+               in_cpu(
+                   "<pci busid=\"000f:01:00.0\" class=\"0x030200\" vendor=\"0x10de\"\n device=\"" +
+                   id +
+                   "\" link_speed=\"2.5 GT/s\nPCIe\" link_width=\"1\"><gpu dev=\"0\" sm=\"121\" "
+                   "gdr=\"0\"/></pci>"))
         .hosts.at(0)
         .devices.at(0)
         .link;
@@ -92,11 +102,15 @@ TEST(NcclImport, DoesNotBelieveTheLinkOfAGpuInsideAProcessor) {
 
 TEST(NcclImport, TellsAcceleratorsFromDisplays) {
   const auto kind = [](const std::string& attributes) {
-    return import_text(in_cpu("<pci busid=\"0000:01:00.0\" " + attributes + "/>")).hosts.at(0).devices.at(0).kind;
+    return import_text(in_cpu("<pci busid=\"0000:01:00.0\" " + attributes + "/>"))
+        .hosts.at(0)
+        .devices.at(0)
+        .kind;
   };
   EXPECT_EQ(kind("class=\"0x030200\""), DeviceKind::gpu);
   EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x10de\" device=\"0x2230\""), DeviceKind::gpu);
-  EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1a03\" device=\"0x2000\""), DeviceKind::other) << "the VGA of a BMC";
+  EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1a03\" device=\"0x2000\""), DeviceKind::other)
+      << "the VGA of a BMC";
   EXPECT_EQ(kind("class=\"0x030000\" vendor=\"0x1002\" device=\"0x515e\""), DeviceKind::other)
       << "ATI ES1000, a BMC's VGA as well";
   EXPECT_EQ(kind("class=\"0x038000\" vendor=\"0x1002\" device=\"0x740c\""), DeviceKind::gpu);
@@ -152,13 +166,17 @@ TEST(NcclImport, FindsModels) {
   EXPECT_EQ(device(topology, "gpu1").model, "") << "gfx90a is in several boards";
 }
 
-TEST(NcclImport, TakesAByteOrderMark) { EXPECT_EQ(import_text("\xef\xbb\xbf" + in_cpu("")).hosts.size(), 1U); }
+TEST(NcclImport, TakesAByteOrderMark) {
+  EXPECT_EQ(import_text("\xef\xbb\xbf" + in_cpu("")).hosts.size(), 1U);
+}
 
 TEST(NcclImport, SaysWhatIsWrong) {
   EXPECT_EQ(refusal("<graphs version=\"1\"/>"),
-            "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
+            "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology "
+            "(NCCL_TOPO_FILE)");
   EXPECT_EQ(refusal("<topology/>"), "machine.xml: a hwloc topology, not one of NCCL");
-  EXPECT_EQ(refusal("<system version=\"3\"/>"), "machine.xml: <system> has version \"3\", allowed: 1 (NCCL), 2 (RCCL)");
+  EXPECT_EQ(refusal("<system version=\"3\"/>"),
+            "machine.xml: <system> has version \"3\", allowed: 1 (NCCL), 2 (RCCL)");
   EXPECT_EQ(refusal("<system version=\"1\"/>"), "machine.xml: <system> has no <cpu>");
   EXPECT_EQ(refusal("<system version=\"1\"><cpu/></system>"),
             "machine.xml: a <cpu> without numaid, or with one that is no number from -1 to 4095");
@@ -174,7 +192,8 @@ TEST(NcclImport, SaysWhatIsWrong) {
 TEST(NcclImport, SurvivesHostileNesting) {
   std::string deep;
   for (int i = 0; i < 200'000; ++i) deep += "<pci>";
-  EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"0\">" + deep).find("not an XML file"), std::string::npos);
+  EXPECT_NE(refusal("<system version=\"1\"><cpu numaid=\"0\">" + deep).find("not an XML file"),
+            std::string::npos);
   for (int i = 0; i < 200'000; ++i) deep += "</pci>";
   EXPECT_EQ(refusal(in_cpu(deep)), "machine.xml: elements are nested deeper than 64");
   std::string wide;
@@ -195,9 +214,13 @@ TEST(NcclImport, ReadsEveryPublishedFile) {
     try {
       const Topology topology = import_nccl_xml(std::vector<std::string>{file}, &models);
       ++imported;
-      EXPECT_EQ(read_topology(to_json(topology), file, "."), topology) << "the JSON form gives the same topology back";
+      EXPECT_EQ(read_topology(to_json(topology), file, "."), topology)
+          << "the JSON form gives the same topology back";
     } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), file + ": a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
+      EXPECT_EQ(
+          error.what(),
+          file +
+              ": a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)");
       ++graphs;
     }
   }

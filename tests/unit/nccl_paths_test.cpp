@@ -28,12 +28,15 @@ bool near(double a, double b) { return std::abs(a - b) <= 1e-3 * std::max(1.0, s
 std::string flags(bool write, std::optional<bool> read) {
   return fmt::format("[{}, {}]", write ? 1 : 0, read ? (*read ? "1" : "0") : "unknown");
 }
-std::string flags(const json::Value& pair) { return fmt::format("[{}, {}]", integer(list(pair)[0]), integer(list(pair)[1])); }
+std::string flags(const json::Value& pair) {
+  return fmt::format("[{}, {}]", integer(list(pair)[0]), integer(list(pair)[1]));
+}
 
 /// What NCCL answered for one file in one version, held against the model.
 class Comparison {
  public:
-  Comparison(const Topology& topology, const json::Value& expected) : topology_(topology), expected_(expected) {
+  Comparison(const Topology& topology, const json::Value& expected)
+      : topology_(topology), expected_(expected) {
     settings_.version = text(at(expected, "nccl"));
     view_ = nccl::view(topology, 0, nullptr, settings_);
   }
@@ -43,7 +46,8 @@ class Comparison {
     ASSERT_EQ(view_.nets.size(), list(at(expected_, "nets")).size());
     for (std::size_t i = 0; i < view_.nets.size(); ++i) {
       EXPECT_EQ(view_.nets[i].dev, integer(list(list(at(expected_, "nets"))[i])[0]));
-      EXPECT_TRUE(near(view_.nets[i].gigabytes_per_second, number(list(list(at(expected_, "nets"))[i])[3])));
+      EXPECT_TRUE(near(view_.nets[i].gigabytes_per_second,
+                       number(list(list(at(expected_, "nets"))[i])[3])));
     }
     compare_gpus();
     compare_nets();
@@ -62,8 +66,8 @@ class Comparison {
       if (view_.nets[i].dev == integer(dev)) return i;
     throw std::out_of_range("dev");
   }
-  static void expect_path(const nccl::Path& path, const json::Value& type, const json::Value& bandwidth,
-                          const std::string& what) {
+  static void expect_path(const nccl::Path& path, const json::Value& type,
+                          const json::Value& bandwidth, const std::string& what) {
     EXPECT_EQ(nccl::to_string(path.type), text(type)) << what;
     EXPECT_TRUE(near(path.gigabytes_per_second, number(bandwidth)))
         << what << ": " << path.gigabytes_per_second << " GB/s, NCCL " << number(bandwidth);
@@ -71,7 +75,8 @@ class Comparison {
 
   void compare_gpus() {
     for (const json::Value& pair : list(at(expected_, "gpu_gpu"))) {
-      const std::string what = fmt::format("gpu {} gpu {}", integer(at(pair, "a")), integer(at(pair, "b")));
+      const std::string what =
+          fmt::format("gpu {} gpu {}", integer(at(pair, "a")), integer(at(pair, "b")));
       const nccl::GpuGpu& mine = view_.gpu_gpus[gpu(at(pair, "a"))][gpu(at(pair, "b"))];
       expect_path(mine.path, at(pair, "path"), at(pair, "bw"), what);
       EXPECT_EQ(mine.p2p ? 1 : 0, integer(at(pair, "p2p"))) << what;
@@ -79,7 +84,8 @@ class Comparison {
   }
   void compare_nets() {
     for (const json::Value& pair : list(at(expected_, "gpu_net"))) {
-      const std::string what = fmt::format("gpu {} net {}", integer(at(pair, "gpu")), integer(at(pair, "net")));
+      const std::string what =
+          fmt::format("gpu {} net {}", integer(at(pair, "gpu")), integer(at(pair, "net")));
       const nccl::GpuNet& mine = view_.gpu_nets[gpu(at(pair, "gpu"))][net(at(pair, "net"))];
       expect_path(mine.path, at(pair, "path"), at(pair, "bw"), what);
     }
@@ -95,7 +101,8 @@ class Comparison {
       for (const json::Value& pair : pairs) {
         const nccl::GpuNet& mine = view.gpu_nets[gpu(at(pair, "gpu"))][net(at(pair, "net"))];
         EXPECT_EQ(flags(mine.gdr_write, mine.gdr_read), flags(at(at(pair, "gdr"), level)))
-            << "gpu " << integer(at(pair, "gpu")) << " net " << integer(at(pair, "net")) << " level " << level;
+            << "gpu " << integer(at(pair, "gpu")) << " net " << integer(at(pair, "net"))
+            << " level " << level;
       }
     }
     nccl::Settings settings = settings_;
@@ -103,7 +110,8 @@ class Comparison {
     const nccl::View view = nccl::view(topology_, 0, nullptr, settings);
     for (const json::Value& pair : pairs) {
       const nccl::GpuNet& mine = view.gpu_nets[gpu(at(pair, "gpu"))][net(at(pair, "net"))];
-      const std::string what = fmt::format("gpu {} net {} without PXN", integer(at(pair, "gpu")), integer(at(pair, "net")));
+      const std::string what = fmt::format("gpu {} net {} without PXN", integer(at(pair, "gpu")),
+                                           integer(at(pair, "net")));
       EXPECT_EQ(flags(mine.gdr_write, mine.gdr_read), flags(at(pair, "gdr_without_pxn"))) << what;
       expect_path(mine.path, at(pair, "own_path"), at(pair, "own_bw"), what);
     }
@@ -124,10 +132,12 @@ class Comparison {
   nccl::View view_;
 };
 
-std::string input_of(const std::string& shared, const std::string& name, const json::Value& document) {
+std::string input_of(const std::string& shared, const std::string& name,
+                     const json::Value& document) {
   const std::string completed = fmt::format("{}/nccl-expected/inputs/{}.xml", shared, name);
-  return std::filesystem::exists(completed) ? completed
-                                            : fmt::format("{}/corpus/nccl-xml/{}", shared, text(at(document, "source")));
+  return std::filesystem::exists(completed)
+             ? completed
+             : fmt::format("{}/corpus/nccl-xml/{}", shared, text(at(document, "source")));
 }
 
 TEST(NcclPaths, AnswersAsNcclDoes) {
@@ -138,13 +148,14 @@ TEST(NcclPaths, AnswersAsNcclDoes) {
   for (const auto& entry : std::filesystem::directory_iterator(*shared + "/nccl-expected")) {
     if (entry.path().extension() != ".json") continue;
     const json::Value document = json::parse_file(entry.path().string());
-    const Topology topology =
-        import_nccl_xml(std::vector<std::string>{input_of(*shared, entry.path().stem().string(), document)});
+    const Topology topology = import_nccl_xml(
+        std::vector<std::string>{input_of(*shared, entry.path().stem().string(), document)});
     for (const json::Value& expected : list(at(document, "by_version"))) {
       SCOPED_TRACE(entry.path().filename().string() + " NCCL " + text(at(expected, "nccl")));
       Comparison(topology, expected).compare();
       ++answers;
-      pairs += static_cast<int>(list(at(expected, "gpu_net")).size() + list(at(expected, "gpu_gpu")).size());
+      pairs += static_cast<int>(list(at(expected, "gpu_net")).size() +
+                                list(at(expected, "gpu_gpu")).size());
     }
   }
   std::printf("%d answers of NCCL, %d pairs\n", answers, pairs);
@@ -152,7 +163,8 @@ TEST(NcclPaths, AnswersAsNcclDoes) {
 }
 
 nccl::View view_of(const std::string& text, const nccl::Settings& settings) {
-  return nccl::view(import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}}), 0, nullptr, settings);
+  return nccl::view(import_nccl_xml(std::vector<NamedText>{{text, "machine.xml"}}), 0, nullptr,
+                    settings);
 }
 
 /// A Grace Hopper: the GPU is at the CPU by C2C and by a PCIe port, the NIC at a port of its own.
@@ -163,7 +175,8 @@ constexpr const char* grace_hopper = R"(<system version="1"><cpu numaid="0" arch
     <nic><net name="mlx5_0" dev="0" speed="400000" port="1" gdr="1"/></nic></pci></cpu></system>)";
 
 TEST(NcclPaths, CountsC2cByVersion) {
-  const auto answer = [](const std::string& version, std::optional<bool> c2c = {}, const std::string& level = "") {
+  const auto answer = [](const std::string& version, std::optional<bool> c2c = {},
+                         const std::string& level = "") {
     nccl::Settings settings;
     settings.version = version;
     settings.net_gdr_c2c = c2c;
@@ -178,7 +191,8 @@ TEST(NcclPaths, CountsC2cByVersion) {
   EXPECT_EQ(answer("2.28.9"), "P2C GDR");
   EXPECT_EQ(answer("2.28.9", false), "P2C no GDR");
   EXPECT_EQ(answer("2.30.7"), "P2C GDR");
-  EXPECT_EQ(answer("2.30.7", {}, "PXB"), "P2C no GDR") << "the user's level takes the place of the default";
+  EXPECT_EQ(answer("2.30.7", {}, "PXB"), "P2C no GDR")
+      << "the user's level takes the place of the default";
   EXPECT_EQ(answer("2.30.7", {}, "3"), "P2C GDR");
 }
 
@@ -200,7 +214,8 @@ TEST(NcclPaths, RefusesVersionsThatAreNotModelled) {
       (void)nccl::rules_of(version);
       ADD_FAILURE() << version;
     } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), "NCCL version \"" + version + "\": allowed are 2.12 and newer, as in 2.18.6");
+      EXPECT_EQ(error.what(),
+                "NCCL version \"" + version + "\": allowed are 2.12 and newer, as in 2.18.6");
     }
   }
 }
@@ -241,12 +256,13 @@ TEST(NcclPaths, DoesNotGuessTheComputeCapability) {
   EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_write, true);
   EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, std::nullopt);
   settings.version = "2.18.6";
-  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, false) << "no NVLink peer, whatever the GPU";
+  EXPECT_EQ(view_of(text, settings).gpu_nets[0][0].gdr_read, false)
+      << "no NVLink peer, whatever the GPU";
 }
 
 TEST(NcclPaths, FlattensBroadcomSwitchesByVersion) {
-  const auto path = [](const std::string& version, const std::string& upper, const std::string& lower,
-                       const std::string& device) {
+  const auto path = [](const std::string& version, const std::string& upper,
+                       const std::string& lower, const std::string& device) {
     const auto bridge = [&](const std::string& bus, const std::string& subsystem) {
       return "<pci busid=\"" + bus + "\" class=\"0x060400\" vendor=\"0x1000\" device=\"" + device +
              "\" subsystem_vendor=\"0x1000\" subsystem_device=\"" + subsystem +
@@ -266,7 +282,8 @@ TEST(NcclPaths, FlattensBroadcomSwitchesByVersion) {
   EXPECT_EQ(path("2.28.9", "0xa096", "0xa096", "0xc010"), "PIX");
   EXPECT_EQ(path("2.18.6", "0x0004", "0x100b", "0xc030"), "PXB") << "Gen5, before NCCL knew it";
   EXPECT_EQ(path("2.20.5", "0x0004", "0x100b", "0xc030"), "PIX");
-  EXPECT_EQ(path("2.28.9", "0x100b", "0x100b", "0xc030"), "PXB") << "two halves that do not belong together";
+  EXPECT_EQ(path("2.28.9", "0x100b", "0x100b", "0xc030"), "PXB")
+      << "two halves that do not belong together";
 }
 
 }  // namespace

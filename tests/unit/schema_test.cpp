@@ -1,4 +1,5 @@
-// docs/topology.schema.json and the loader must agree: the schema's examples are tried on the loader, member by member.
+// docs/topology.schema.json and the loader must agree: the schema's examples are tried on the
+// loader, member by member.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +59,9 @@ struct Type {
 void PrintTo(const Type& type, std::ostream* out) { *out << type.definition; }
 
 std::vector<Type> types() {
-  const auto device = [](std::size_t i) { return std::vector<Step>{"hosts", std::size_t{0}, "devices", i}; };
+  const auto device = [](std::size_t i) {
+    return std::vector<Step>{"hosts", std::size_t{0}, "devices", i};
+  };
   const std::size_t first = 0;
   return {{"", {}},
           {"inline_host", {"hosts", first}},
@@ -111,13 +114,15 @@ std::string load(const Value& document) {
 
 std::set<std::string> properties_of(const Type& type) {
   std::set<std::string> names;
-  for (const auto& [name, property] : *schema_of(type).find("properties")->as<Object>()) names.insert(name);
+  for (const auto& [name, property] : *schema_of(type).find("properties")->as<Object>())
+    names.insert(name);
   return names;
 }
 
 std::set<std::string> required_of(const Type& type) {
   std::set<std::string> names;
-  for (const Value& name : *schema_of(type).find("required")->as<Array>()) names.insert(*name.as<std::string>());
+  for (const Value& name : *schema_of(type).find("required")->as<Array>())
+    names.insert(*name.as<std::string>());
   return names;
 }
 
@@ -160,13 +165,16 @@ TEST_P(Schema, RequiredMembersAreRequired) {
   const Value original = object_;
   for (const auto& [name, value] : *original.as<Object>()) {
     object_ = original;
-    std::erase_if(*object_.as<Object>(), [&, wanted = name](const auto& member) { return member.first == wanted; });
-    const bool says_missing = load(document_).find("the member \"" + name + "\" is missing") != std::string::npos;
+    std::erase_if(*object_.as<Object>(),
+                  [&, wanted = name](const auto& member) { return member.first == wanted; });
+    const bool says_missing =
+        load(document_).find("the member \"" + name + "\" is missing") != std::string::npos;
     // Without "server" a host is an inline one, which lacks more.
     if (GetParam().definition == "server_host" && name == "server") continue;
     EXPECT_EQ(says_missing, required_of(GetParam()).contains(name)) << name;
   }
-  for (const std::string& name : required_of(GetParam())) EXPECT_NE(original.find(name), nullptr) << name;
+  for (const std::string& name : required_of(GetParam()))
+    EXPECT_NE(original.find(name), nullptr) << name;
 }
 
 TEST_P(Schema, TheLoaderKnowsTheSameMembers) {
@@ -175,14 +183,16 @@ TEST_P(Schema, TheLoaderKnowsTheSameMembers) {
   ASSERT_NE(error.find("unknown member \"no_such_member\", allowed: "), std::string::npos) << error;
   std::set<std::string> allowed;
   std::string names = error.substr(error.find("allowed: ") + 9) + ", ";
-  for (std::size_t from = 0, to = 0; (to = names.find(", ", from)) != std::string::npos; from = to + 2)
+  for (std::size_t from = 0, to = 0; (to = names.find(", ", from)) != std::string::npos;
+       from = to + 2)
     allowed.insert(names.substr(from, to - from));
   EXPECT_EQ(allowed, properties_of(GetParam()));
   EXPECT_EQ(*schema_of(GetParam()).find("additionalProperties"), Value(false));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Schema, testing::ValuesIn(types()),
-                         [](const auto& type) { return type.param.definition.empty() ? "root" : type.param.definition; });
+INSTANTIATE_TEST_SUITE_P(Types, Schema, testing::ValuesIn(types()), [](const auto& type) {
+  return type.param.definition.empty() ? "root" : type.param.definition;
+});
 
 TEST(SchemaFile, EveryObjectTypeIsTried) {
   std::set<std::string> tried;

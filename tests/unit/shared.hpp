@@ -7,8 +7,8 @@
 
 namespace gdr::test {
 
-/// The folder with published files that the project may not ship: $GDR_SHARED_DIR, or shared/ beside the source tree.
-/// Tests that read them skip when it is not there.
+/// The folder with published files that the project may not ship: $GDR_SHARED_DIR, or shared/
+/// beside the source tree. Tests that read them skip when it is not there.
 inline std::optional<std::string> shared_dir() {
   namespace fs = std::filesystem;
   if (const char* chosen = std::getenv("GDR_SHARED_DIR"); chosen != nullptr && *chosen != '\0') {

@@ -8,7 +8,9 @@
 
 namespace {
 
-gdr::Topology small() { return gdr::load_topology(std::string(GDR_PROJECT_DIR) + "/tests/data/small.json"); }
+gdr::Topology small() {
+  return gdr::load_topology(std::string(GDR_PROJECT_DIR) + "/tests/data/small.json");
+}
 
 TEST(Show, ATree) {
   EXPECT_EQ(gdr::cli::show_text(small()),
@@ -35,20 +37,24 @@ TEST(Show, EqualHostsAreShownOnce) {
   const std::string text = gdr::cli::show_text(topology);
   EXPECT_NE(text.find("\nh0, h2: the same\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nh1\n  kernel 6.1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\nfabric: infiniband, MTU 4KiB, a cable between hosts\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nfabric: infiniband, MTU 4KiB, a cable between hosts\n"), std::string::npos)
+      << text;
   for (int i = 3; i < 64; ++i) {
     topology.hosts.push_back(topology.hosts[0]);
     topology.hosts.back().name = "h" + std::to_string(i);
   }
-  EXPECT_EQ(gdr::cli::host_names(topology, gdr::cli::equal_hosts(topology)[0]), "h0, h2, ..., h63 (63 hosts)");
+  EXPECT_EQ(gdr::cli::host_names(topology, gdr::cli::equal_hosts(topology)[0]),
+            "h0, h2, ..., h63 (63 hosts)");
 }
 
-/// Sixteen GPUs that are all linked, with long names and everything set: nothing gets wider than a terminal.
+/// Sixteen GPUs that are all linked, with long names and everything set: nothing gets wider than a
+/// terminal.
 TEST(Show, FitsEightyColumns) {
   gdr::Topology topology = small();
   gdr::Host& host = topology.hosts[0];
-  topology.description =
-      std::string(200, 'w') + " a long word stays whole, but words are not longer than a line " + std::string(60, 'y');
+  topology.description = std::string(200, 'w') +
+                         " a long word stays whole, but words are not longer than a line " +
+                         std::string(60, 'y');
   for (int i = 1; i < 16; ++i) {
     gdr::Device gpu = host.devices[2];
     gpu.name = "gpu" + std::to_string(i);
@@ -60,11 +66,13 @@ TEST(Show, FitsEightyColumns) {
     gpu.max_read_request = gdr::Bytes{512};
     gpu.bar_size = gdr::Bytes{std::uint64_t{64} << 30U};
     host.devices.push_back(gpu);
-    for (int j = 0; j < i; ++j) host.nvlinks.push_back({gpu.name, "gpu" + std::to_string(j), 2, "", {}});
+    for (int j = 0; j < i; ++j)
+      host.nvlinks.push_back({gpu.name, "gpu" + std::to_string(j), 2, "", {}});
   }
   std::istringstream lines(gdr::cli::show_text(topology));
   for (std::string line; std::getline(lines, line);)
-    EXPECT_TRUE(line.size() <= 80U || line.find(std::string(200, 'w')) != std::string::npos) << line;
+    EXPECT_TRUE(line.size() <= 80U || line.find(std::string(200, 'w')) != std::string::npos)
+        << line;
 }
 
 TEST(Show, NvlinkIsCountedFromBothEnds) {
@@ -73,7 +81,8 @@ TEST(Show, NvlinkIsCountedFromBothEnds) {
   host.devices.push_back(host.devices[2]);
   host.devices.back().name = "gpu1";
   host.nvlinks = {{"gpu0", "gpu1", 3, "", {}}, {"gpu0", "", 1, "", {}}};
-  EXPECT_EQ(gdr::cli::nvlink_lines(host), (std::vector<std::string>{"gpu0: 3 x gpu1, 1 x an NVSwitch", "gpu1: 3 x gpu0"}));
+  EXPECT_EQ(gdr::cli::nvlink_lines(host),
+            (std::vector<std::string>{"gpu0: 3 x gpu1, 1 x an NVSwitch", "gpu1: 3 x gpu0"}));
 }
 
 TEST(Show, DotQuotesWhatItPrints) {

@@ -1,4 +1,5 @@
-// Size is looked at by a test: headers of 200 lines, sources of 400, functions of 70; and no file that nothing includes.
+// Size is looked at by a test: headers of 200 lines, sources of 400, functions of 70; and no file
+// that nothing includes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ std::vector<std::string> sources() {
   std::vector<std::string> files;
   for (const char* folder : {"src", "sim", "emu", "tests", "bench", "examples"}) {
     std::error_code error;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(project + "/" + folder, error))
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(project + "/" + folder, error))
       if (entry.path().extension() == ".cpp" || entry.path().extension() == ".hpp")
         files.push_back(std::filesystem::relative(entry.path(), project).string());
   }
@@ -25,20 +27,23 @@ std::vector<std::string> sources() {
   return files;
 }
 
-/// The end of the literal, comment or preprocessor line that starts at `at`; `at` itself where none does.
+/// The end of the literal, comment or preprocessor line that starts at `at`; `at` itself where none
+/// does.
 std::size_t skip_token(const std::string& text, std::size_t at) {
   const auto after = [&](const std::string& end, std::size_t from) {
     const auto found = text.find(end, from);
     return found == std::string::npos ? text.size() : found + end.size();
   };
   const bool directive = text[at] == '#' && (at == 0 || text[at - 1] == '\n');
-  if (directive || text.compare(at, 2, "//") == 0) return std::min(text.find('\n', at), text.size());
+  if (directive || text.compare(at, 2, "//") == 0)
+    return std::min(text.find('\n', at), text.size());
   if (text.compare(at, 2, "/*") == 0) return after("*/", at + 2);
   if (text.compare(at, 2, "R\"") == 0) {
     const auto open = text.find('(', at);
     return after(")" + text.substr(at + 2, open - at - 2) + "\"", open);
   }
-  const bool digit_separator = text[at] == '\'' && at > 0 && std::isxdigit(static_cast<unsigned char>(text[at - 1])) != 0;
+  const bool digit_separator =
+      text[at] == '\'' && at > 0 && std::isxdigit(static_cast<unsigned char>(text[at - 1])) != 0;
   if ((text[at] != '"' && text[at] != '\'') || digit_separator) return at;
   std::size_t end = at + 1;
   while (end < text.size() && text[end] != text[at]) end += text[end] == '\\' ? 2 : 1;
@@ -53,8 +58,9 @@ std::string bare_code(const std::string& text) {
     if (end == at) {
       code += text[at++];
     } else {
-      code.append(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
-                                                      text.begin() + static_cast<std::ptrdiff_t>(end), '\n')),
+      code.append(static_cast<std::size_t>(
+                      std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                 text.begin() + static_cast<std::ptrdiff_t>(end), '\n')),
                   '\n');
       at = end;
     }
@@ -67,7 +73,8 @@ struct Block {
   std::size_t first_line = 0;
 };
 
-/// Lines (first, count) of every block whose head has parentheses and is no control statement: functions and lambdas.
+/// Lines (first, count) of every block whose head has parentheses and is no control statement:
+/// functions and lambdas.
 std::vector<std::pair<std::size_t, std::size_t>> functions_of(const std::string& code) {
   std::vector<std::pair<std::size_t, std::size_t>> functions;
   std::vector<Block> open;
@@ -77,12 +84,14 @@ std::vector<std::pair<std::size_t, std::size_t>> functions_of(const std::string&
   for (const char c : code) {
     if (c == '\n') ++line;
     if (c == '{') {
-      const bool control = head.starts_with("if") || head.starts_with("for") || head.starts_with("while") ||
-                           head.starts_with("switch") || head.starts_with("else") || head.starts_with("class") ||
-                           head.starts_with("struct") || head.starts_with("namespace") || head.starts_with("TEST");
+      const bool control =
+          head.starts_with("if") || head.starts_with("for") || head.starts_with("while") ||
+          head.starts_with("switch") || head.starts_with("else") || head.starts_with("class") ||
+          head.starts_with("struct") || head.starts_with("namespace") || head.starts_with("TEST");
       open.push_back({!control && head.find(')') != std::string::npos, head_line});
     } else if (c == '}' && !open.empty()) {
-      if (open.back().function) functions.emplace_back(open.back().first_line, line - open.back().first_line + 1);
+      if (open.back().function)
+        functions.emplace_back(open.back().first_line, line - open.back().first_line + 1);
       open.pop_back();
     }
     if (c == '{' || c == '}' || c == ';') {
@@ -107,8 +116,9 @@ TEST(Tidy, HeadersSourcesAndFunctionsAreShort) {
 }
 
 TEST(Tidy, TheScannerSeesFunctions) {
-  const auto functions = functions_of(bare_code(
-      "int f(int a) {\n  // }\n  const char* s = \"}\";\n  if (a) {\n  }\n  return 1'0;\n}\nstruct S {\n  int x;\n};\n"));
+  const auto functions =
+      functions_of(bare_code("int f(int a) {\n  // }\n  const char* s = \"}\";\n  if (a) {\n  }\n  "
+                             "return 1'0;\n}\nstruct S {\n  int x;\n};\n"));
   EXPECT_EQ(functions, (std::vector<std::pair<std::size_t, std::size_t>>{{1, 7}}));
 }
 
@@ -121,7 +131,8 @@ TEST(Tidy, EveryHeaderIsIncluded) {
     const std::string name = file.starts_with("src/") ? file.substr(4) : file;
     const bool included = all.find("#include \"" + name + "\"") != std::string::npos;
     const std::string beside = std::filesystem::path(file).filename().string();
-    EXPECT_TRUE(included || all.find("#include \"" + beside + "\"") != std::string::npos) << file << " is included by nothing";
+    EXPECT_TRUE(included || all.find("#include \"" + beside + "\"") != std::string::npos)
+        << file << " is included by nothing";
   }
 }
 

@@ -54,13 +54,15 @@ TEST(Topology, IsReadAndWrittenWithEveryMember) {
   EXPECT_EQ(nic.link_layer, gdr::LinkLayer::ethernet);
   EXPECT_EQ(topology.hosts[0].software.iommu, gdr::IommuMode::passthrough);
   EXPECT_EQ(topology.fabric->switches, 0);
-  const auto again = gdr::read_topology(gdr::json::parse(gdr::json::dump(to_json(topology)), "f"), "f", "");
+  const auto again =
+      gdr::read_topology(gdr::json::parse(gdr::json::dump(to_json(topology)), "f"), "f", "");
   EXPECT_EQ(again, topology);
   EXPECT_EQ(gdr::json::dump(to_json(again)), gdr::json::dump(to_json(topology)));
 }
 
 TEST(Topology, WhatIsAbsentStaysAbsent) {
-  const gdr::Topology topology = gdr::load_topology(std::string(GDR_PROJECT_DIR) + "/tests/data/small.json");
+  const gdr::Topology topology =
+      gdr::load_topology(std::string(GDR_PROJECT_DIR) + "/tests/data/small.json");
   const gdr::Device& gpu = get(topology, gdr::find_device(topology, "gpu0"));
   EXPECT_FALSE(gpu.max_payload || gpu.gdr || gpu.bar_size || gpu.relaxed_ordering);
   EXPECT_FALSE(topology.fabric);
@@ -71,8 +73,8 @@ TEST(Topology, AClusterPutsInItsServers) {
   const std::string folder = std::string(GDR_PROJECT_DIR) + "/tests/data";
   const char* const text =
       R"({"format": 1, "name": "c", "hosts": [{"name": "a", "server": "small.json"}, {"name": "b", "server": "small.json"}]})";
-  const gdr::Topology topology =
-      gdr::read_topology(gdr::json::parse(text, "c.json"), "c.json", folder, {gdr::parse_setting("b.iommu=off")});
+  const gdr::Topology topology = gdr::read_topology(gdr::json::parse(text, "c.json"), "c.json",
+                                                    folder, {gdr::parse_setting("b.iommu=off")});
   ASSERT_EQ(topology.hosts.size(), 2U);
   EXPECT_EQ(topology.hosts[1].name, "b");
   EXPECT_FALSE(topology.hosts[0].software.iommu);
@@ -84,9 +86,11 @@ TEST(Topology, AClusterPutsInItsServers) {
 TEST(Topology, FindDeviceNamesWhatThereIs) {
   const auto one = gdr::read_topology(gdr::json::parse(everything, "f"), "f", "");
   EXPECT_EQ(gdr::find_device(one, "gpu0"), gdr::find_device(one, "h0/gpu0"));
-  EXPECT_EQ(error_of([&] { (void)gdr::find_device(one, "h1/gpu0"); }), "h1/gpu0: all has no host \"h1\"; it has: h0");
-  EXPECT_EQ(error_of([&] { (void)gdr::find_device(one, "gpu1"); }),
-            "gpu1: host h0 has no device \"gpu1\"; it has: hb0, sw0, gpu0, nic0, nvme0, nvswitch0, x");
+  EXPECT_EQ(error_of([&] { (void)gdr::find_device(one, "h1/gpu0"); }),
+            "h1/gpu0: all has no host \"h1\"; it has: h0");
+  EXPECT_EQ(
+      error_of([&] { (void)gdr::find_device(one, "gpu1"); }),
+      "gpu1: host h0 has no device \"gpu1\"; it has: hb0, sw0, gpu0, nic0, nvme0, nvswitch0, x");
   auto two = one;
   two.hosts.push_back(two.hosts[0]);
   two.hosts[1].name = "h1";
@@ -100,11 +104,12 @@ TEST(PcieLink, TextBothWays) {
       const PcieLink link{generation, width};
       EXPECT_EQ(gdr::parse_pcie_link(to_string(link)), link);
     }
-  for (const char* text : {"", "gen", "gen4", "gen4x", "gen4x3", "gen0x1", "gen7x16", "gen4 x16", "Gen4x16", "gen4x16 ",
-                           "gen4x016x", "gen-4x16", "gen99999999999x1"})
+  for (const char* text : {"", "gen", "gen4", "gen4x", "gen4x3", "gen0x1", "gen7x16", "gen4 x16",
+                           "Gen4x16", "gen4x16 ", "gen4x016x", "gen-4x16", "gen99999999999x1"})
     EXPECT_EQ(error_of([&] { (void)gdr::parse_pcie_link(text); }),
               "\"" + std::string(text) +
-                  "\" is not a PCIe link; write gen1 to gen6, x and one of 1, 2, 4, 8, 12, 16, 32 lanes, as in \"gen4x16\"");
+                  "\" is not a PCIe link; write gen1 to gen6, x and one of 1, 2, 4, 8, 12, 16, 32 "
+                  "lanes, as in \"gen4x16\"");
   EXPECT_EQ(gdr::common_link({5, 8}, {4, 16}), (PcieLink{4, 8}));
   EXPECT_EQ(gdr::gigatransfers_per_lane(1), 2.5);
   EXPECT_EQ(gdr::gigatransfers_per_lane(6), 64);
@@ -119,7 +124,8 @@ TEST(Acs, BitsAreThoseOfTheRegister) {
   EXPECT_EQ(to_string(Acs{}), "none");
   EXPECT_EQ(to_json(Acs{}), gdr::json::Value(gdr::json::Array{}));
   EXPECT_FALSE(Acs{Acs::source_validation | Acs::upstream_forwarding}.redirects());
-  for (const auto bit : {Acs::request_redirect, Acs::completion_redirect, Acs::egress_control}) EXPECT_TRUE(Acs{bit}.redirects());
+  for (const auto bit : {Acs::request_redirect, Acs::completion_redirect, Acs::egress_control})
+    EXPECT_TRUE(Acs{bit}.redirects());
 }
 
 }  // namespace

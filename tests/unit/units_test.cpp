@@ -64,31 +64,49 @@ TEST(Units, BandwidthAndDuration) {
 }
 
 TEST(Units, EveryErrorSaysWhatIsWrongAndWhatIsAllowed) {
-  const std::string bytes = "write a number and one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)";
-  EXPECT_EQ(error_of(gdr::parse_bytes, ""), "\"\" is not an amount of data: it does not start with a number; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "KiB"), "\"KiB\" is not an amount of data: it does not start with a number; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "+1B"), "\"+1B\" is not an amount of data: it does not start with a number; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "64"), "\"64\" is not an amount of data: the unit is missing; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "64K"), "\"64K\" is not an amount of data: unknown unit \"K\"; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "64kiB"), "\"64kiB\" is not an amount of data: unknown unit \"kiB\"; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "0x40B"), "\"0x40B\" is not an amount of data: unknown unit \"x40B\"; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "-1B"), "\"-1B\" is not an amount of data: it is negative; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "0.5B"), "\"0.5B\" is not an amount of data: it is not a whole number of bytes; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "1b"), "\"1b\" is not an amount of data: it is not a whole number of bytes; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "infB"), "\"infB\" is not an amount of data: the number is not finite; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "nanB"), "\"nanB\" is not an amount of data: the number is not finite; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "1e999B"), "\"1e999B\" is not an amount of data: the number is out of range; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "9223372036854775808B"),
-            "\"9223372036854775808B\" is not an amount of data: the number is out of range; " + bytes);
-  EXPECT_EQ(error_of(gdr::parse_bytes, "1\nB"), "\"1\\x0aB\" is not an amount of data: unknown unit \"\\x0aB\"; " + bytes);
+  const std::string bytes =
+      "write a number and one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (or bits: b, kb, Mb, Gb)";
+  EXPECT_EQ(error_of(gdr::parse_bytes, ""),
+            "\"\" is not an amount of data: it does not start with a number; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "KiB"),
+            "\"KiB\" is not an amount of data: it does not start with a number; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "+1B"),
+            "\"+1B\" is not an amount of data: it does not start with a number; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "64"),
+            "\"64\" is not an amount of data: the unit is missing; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "64K"),
+            "\"64K\" is not an amount of data: unknown unit \"K\"; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "64kiB"),
+            "\"64kiB\" is not an amount of data: unknown unit \"kiB\"; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "0x40B"),
+            "\"0x40B\" is not an amount of data: unknown unit \"x40B\"; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "-1B"),
+            "\"-1B\" is not an amount of data: it is negative; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "0.5B"),
+            "\"0.5B\" is not an amount of data: it is not a whole number of bytes; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "1b"),
+            "\"1b\" is not an amount of data: it is not a whole number of bytes; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "infB"),
+            "\"infB\" is not an amount of data: the number is not finite; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "nanB"),
+            "\"nanB\" is not an amount of data: the number is not finite; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "1e999B"),
+            "\"1e999B\" is not an amount of data: the number is out of range; " + bytes);
   EXPECT_EQ(
-      error_of(gdr::parse_bandwidth, "25GB"),
-      "\"25GB\" is not a bandwidth: unknown unit \"GB\"; write a number and one of B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, "
-      "GiB/s (or bits: Mb/s, Gb/s, Tb/s)");
+      error_of(gdr::parse_bytes, "9223372036854775808B"),
+      "\"9223372036854775808B\" is not an amount of data: the number is out of range; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bytes, "1\nB"),
+            "\"1\\x0aB\" is not an amount of data: unknown unit \"\\x0aB\"; " + bytes);
+  EXPECT_EQ(error_of(gdr::parse_bandwidth, "25GB"),
+            "\"25GB\" is not a bandwidth: unknown unit \"GB\"; write a number and one of B/s, "
+            "kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, "
+            "GiB/s (or bits: Mb/s, Gb/s, Tb/s)");
   EXPECT_EQ(error_of(gdr::parse_duration, "3"),
-            "\"3\" is not a time: the unit is missing; write a number and one of ps, ns, us, ms, s, min, h, d");
+            "\"3\" is not a time: the unit is missing; write a number and one of ps, ns, us, ms, "
+            "s, min, h, d");
   EXPECT_EQ(error_of(gdr::parse_duration, "1e308d"),
-            "\"1e308d\" is not a time: the number is out of range; write a number and one of ps, ns, us, ms, s, min, h, d");
+            "\"1e308d\" is not a time: the number is out of range; write a number and one of ps, "
+            "ns, us, ms, s, min, h, d");
 }
 
 TEST(Units, TextIsShort) {
@@ -112,11 +130,15 @@ TEST(Units, TextIsReadBackToTheSameValue) {
     const Bytes bytes{random() >> (1 + random() % 63)};
     const double rate = std::pow(10, 3 + (exponent(random) + 15) * 0.4);
     const double seconds = std::pow(10, exponent(random) * 0.66 - 4);
-    ASSERT_EQ(gdr::parse_bytes(to_string(bytes)), bytes) << "seed " << seed << ", " << to_string(bytes);
-    ASSERT_EQ(gdr::parse_bandwidth(to_string(Bandwidth{rate})).bytes_per_second, rate) << "seed " << seed;
-    ASSERT_EQ(gdr::parse_duration(to_string(Duration{seconds})).seconds, seconds) << "seed " << seed;
+    ASSERT_EQ(gdr::parse_bytes(to_string(bytes)), bytes)
+        << "seed " << seed << ", " << to_string(bytes);
+    ASSERT_EQ(gdr::parse_bandwidth(to_string(Bandwidth{rate})).bytes_per_second, rate)
+        << "seed " << seed;
+    ASSERT_EQ(gdr::parse_duration(to_string(Duration{seconds})).seconds, seconds)
+        << "seed " << seed;
   }
-  for (const double value : {1e-300, 5e-324, 1.0 / 3}) EXPECT_EQ(gdr::parse_duration(to_string(Duration{value})).seconds, value);
+  for (const double value : {1e-300, 5e-324, 1.0 / 3})
+    EXPECT_EQ(gdr::parse_duration(to_string(Duration{value})).seconds, value);
 }
 
 // Both sides of each bound.

@@ -7,8 +7,9 @@
 #include "tests/unit/verdict_support.hpp"
 #include "verdict/verdict_json.hpp"
 
-// Each folder of tests/golden/check is a case: topology.json and what `gdr check --format json` says of it, expected.json.
-// With GDR_UPDATE_GOLDEN set, the test writes expected.json instead; look at the difference before it is committed.
+// Each folder of tests/golden/check is a case: topology.json and what `gdr check --format json`
+// says of it, expected.json. With GDR_UPDATE_GOLDEN set, the test writes expected.json instead;
+// look at the difference before it is committed.
 
 namespace {
 
@@ -16,7 +17,8 @@ const std::filesystem::path folder = GDR_PROJECT_DIR "/tests/golden/check";
 
 std::vector<std::string> cases() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -24,10 +26,13 @@ std::vector<std::string> cases() {
 class GoldenCheck : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenCheck, SaysWhatItSaid) {
-  const gdr::Topology topology = gdr::load_topology((folder / GetParam() / "topology.json").string());
-  const gdr::json::Value actual = to_json(gdr::judge(gdr::Graph(topology), verdict_test::models()), topology.name);
+  const gdr::Topology topology =
+      gdr::load_topology((folder / GetParam() / "topology.json").string());
+  const gdr::json::Value actual =
+      to_json(gdr::judge(gdr::Graph(topology), verdict_test::models()), topology.name);
   const std::string expected = (folder / GetParam() / "expected.json").string();
-  if (std::getenv("GDR_UPDATE_GOLDEN") != nullptr) gdr::write_file(expected, gdr::json::dump(actual));
+  if (std::getenv("GDR_UPDATE_GOLDEN") != nullptr)
+    gdr::write_file(expected, gdr::json::dump(actual));
   EXPECT_EQ(gdr::json::dump(gdr::json::parse_file(expected)), gdr::json::dump(actual));
 }
 

@@ -15,14 +15,17 @@ TEST_P(VerdictServers, EveryGpuHasANicThatWorksAndNothingIsAnError) {
   const gdr::Verdict verdict = gdr::judge(gdr::Graph(topology), verdict_test::models());
   EXPECT_EQ(verdict.best.size(), 8U);
   for (const gdr::BestPair& best : verdict.best)
-    EXPECT_EQ(verdict.pairs[best.pair].answer, gdr::PairAnswer::works) << best.gpu << " with " << verdict.pairs[best.pair].to;
-  for (const gdr::Finding& finding : verdict.findings) EXPECT_NE(finding.severity, gdr::Severity::error) << finding.message;
+    EXPECT_EQ(verdict.pairs[best.pair].answer, gdr::PairAnswer::works)
+        << best.gpu << " with " << verdict.pairs[best.pair].to;
+  for (const gdr::Finding& finding : verdict.findings)
+    EXPECT_NE(finding.severity, gdr::Severity::error) << finding.message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, VerdictServers, testing::Values("dgx-a100", "dgx-h100", "p4d"), [](const auto& test) {
-  std::string name = test.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Machines, VerdictServers, testing::Values("dgx-a100", "dgx-h100", "p4d"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace

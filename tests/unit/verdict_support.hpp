@@ -17,7 +17,8 @@ inline const gdr::ModelLibrary& models() {
   return library;
 }
 
-/// What a small host is made of, as JSON text. Two sockets with a host bridge each; the rest hangs below them.
+/// What a small host is made of, as JSON text. Two sockets with a host bridge each; the rest hangs
+/// below them.
 struct HostText {
   std::string cpu = "epyc-rome";
   std::string software = R"("kernel": "5.15", "iommu": "off", "nvidia_peermem": true)";
@@ -34,7 +35,8 @@ inline std::string document(const HostText& host, const std::string& more = "") 
 }
 
 inline gdr::Verdict judge(const std::string& text, const std::vector<gdr::Setting>& settings = {}) {
-  const gdr::Topology topology = gdr::read_topology(gdr::json::parse(text, "test.json"), "test.json", ".", settings);
+  const gdr::Topology topology =
+      gdr::read_topology(gdr::json::parse(text, "test.json"), "test.json", ".", settings);
   return gdr::judge(gdr::Graph(topology), models());
 }
 
@@ -42,36 +44,42 @@ inline gdr::Verdict judge(const HostText& host, const std::vector<gdr::Setting>&
   return judge(document(host), settings);
 }
 
-inline const gdr::Pair& pair(const gdr::Verdict& verdict, const std::string& from, const std::string& to) {
-  const auto found =
-      std::find_if(verdict.pairs.begin(), verdict.pairs.end(), [&](const gdr::Pair& p) { return p.from == from && p.to == to; });
+inline const gdr::Pair& pair(const gdr::Verdict& verdict, const std::string& from,
+                             const std::string& to) {
+  const auto found = std::find_if(verdict.pairs.begin(), verdict.pairs.end(),
+                                  [&](const gdr::Pair& p) { return p.from == from && p.to == to; });
   if (found == verdict.pairs.end()) throw gdr::InputError("no pair " + from + " " + to);
   return *found;
 }
 
 /// The first finding of a rule; one with an empty rule when there is none.
 inline gdr::Finding finding(const gdr::Verdict& verdict, const std::string& rule) {
-  const auto found =
-      std::find_if(verdict.findings.begin(), verdict.findings.end(), [&](const gdr::Finding& f) { return f.rule == rule; });
+  const auto found = std::find_if(verdict.findings.begin(), verdict.findings.end(),
+                                  [&](const gdr::Finding& f) { return f.rule == rule; });
   return found == verdict.findings.end() ? gdr::Finding{} : *found;
 }
 
-inline bool fires(const gdr::Verdict& verdict, const std::string& rule) { return !finding(verdict, rule).rule.empty(); }
+inline bool fires(const gdr::Verdict& verdict, const std::string& rule) {
+  return !finding(verdict, rule).rule.empty();
+}
 
 /// A GPU and a NIC below one switch, whose ports do not redirect.
-inline std::string one_switch(const std::string& gpu = "", const std::string& nic = "", const std::string& acs = R"("acs": [])") {
-  return fmt::format(R"({{"name": "sw0", "kind": "switch", "model": "pex88096", "under": "hb0", "link": "gen4x16"}},
+inline std::string one_switch(const std::string& gpu = "", const std::string& nic = "",
+                              const std::string& acs = R"("acs": [])") {
+  return fmt::format(
+      R"({{"name": "sw0", "kind": "switch", "model": "pex88096", "under": "hb0", "link": "gen4x16"}},
     {{"name": "gpu0", "kind": "gpu", "model": "a100-pcie-40gb", "under": "sw0", "link": "gen4x16", {2}{0}}},
     {{"name": "nic0", "kind": "nic", "model": "connectx-6-hdr", "under": "sw0", "link": "gen4x16", {2}{1}}})",
-                     gpu, nic, acs);
+      gpu, nic, acs);
 }
 
 /// A GPU below hb0 and a NIC below the host bridge or NUMA node `place`.
 inline std::string apart(const std::string& place, const std::string& gpu = "a100-pcie-40gb",
                          const std::string& nic = "connectx-6-hdr") {
-  return fmt::format(R"({{"name": "gpu0", "kind": "gpu", "model": "{}", "under": "hb0", "link": "gen4x16"}},
+  return fmt::format(
+      R"({{"name": "gpu0", "kind": "gpu", "model": "{}", "under": "hb0", "link": "gen4x16"}},
     {{"name": "nic0", "kind": "nic", "model": "{}", "under": "{}", "link": "gen4x16"}})",
-                     gpu, nic, place);
+      gpu, nic, place);
 }
 
 }  // namespace verdict_test

@@ -4,8 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <mutex>
+#include <set>
 
 #include "common/error.hpp"
 #include "memory/backends.hpp"
@@ -34,24 +34,33 @@ class CudaMemory final : public DeviceMemory {
   void destroy_stream(Stream stream) override;
   Status copy_in(DevicePointer to, const void* from, Bytes size, Stream stream) override {
     return move(
-        to, size, &moved_.copy_engine_in, [&](cuda::StreamHandle s) { return driver_.copy_in(to.address, from, size.count, s); }, stream);
+        to, size, &moved_.copy_engine_in,
+        [&](cuda::StreamHandle s) { return driver_.copy_in(to.address, from, size.count, s); },
+        stream);
   }
   Status copy_out(void* to, DevicePointer from, Bytes size, Stream stream) override {
     return move(
-        from, size, &moved_.copy_engine_out, [&](cuda::StreamHandle s) { return driver_.copy_out(to, from.address, size.count, s); },
+        from, size, &moved_.copy_engine_out,
+        [&](cuda::StreamHandle s) { return driver_.copy_out(to, from.address, size.count, s); },
         stream);
   }
   Status copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) override {
     if (Status inside = check_range(to, size); !inside.ok()) return inside;
     return move(
         from, size, &moved_.copy_engine_within,
-        [&](cuda::StreamHandle s) { return driver_.copy_within(to.address, from.address, size.count, s); }, stream);
+        [&](cuda::StreamHandle s) {
+          return driver_.copy_within(to.address, from.address, size.count, s);
+        },
+        stream);
   }
   Status fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) override {
     return move(
-        to, size, nullptr, [&](cuda::StreamHandle s) { return driver_.fill(to.address, value, size.count, s); }, stream);
+        to, size, nullptr,
+        [&](cuda::StreamHandle s) { return driver_.fill(to.address, value, size.count, s); },
+        stream);
   }
-  Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) override;
+  Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type,
+                Stream stream) override;
   Result<Event> record(Stream stream) override;
   Result<bool> done(Event event) override;
   Status synchronize(Stream stream) override;
@@ -62,7 +71,9 @@ class CudaMemory final : public DeviceMemory {
     const std::lock_guard lock(mutex_);
     return moved_;
   }
-  std::uint64_t on_free(FreeListener listener) override { return listeners_.add(std::move(listener)); }
+  std::uint64_t on_free(FreeListener listener) override {
+    return listeners_.add(std::move(listener));
+  }
   [[nodiscard]] bool hears_every_free() const override { return false; }
   void forget_listener(std::uint64_t id) override { listeners_.remove(id); }
 
@@ -70,7 +81,9 @@ class CudaMemory final : public DeviceMemory {
   /// The GPU's context is the thread's while it lives.
   class Current {
    public:
-    explicit Current(const CudaMemory& memory) : driver_(memory.driver_) { driver_.context_push(memory.context_); }
+    explicit Current(const CudaMemory& memory) : driver_(memory.driver_) {
+      driver_.context_push(memory.context_);
+    }
     ~Current() {
       cuda::ContextHandle popped = nullptr;
       driver_.context_pop(&popped);
@@ -110,14 +123,17 @@ class CudaMemory final : public DeviceMemory {
   FreeListeners listeners_;
 };
 
-CudaMemory::CudaMemory(unsigned index, const std::string& library) : index_(index), driver_(library) {
+CudaMemory::CudaMemory(unsigned index, const std::string& library)
+    : index_(index), driver_(library) {
   const auto need = [&](const char* what, cuda::Error error) {
-    if (error != cuda::success) throw InputError(fmt::format("cuda memory {}: {}: {}", index, what, driver_.name_of(error)));
+    if (error != cuda::success)
+      throw InputError(fmt::format("cuda memory {}: {}: {}", index, what, driver_.name_of(error)));
   };
   int count = 0;
   need("cuInit", driver_.init(0));
   need("cuDeviceGetCount", driver_.device_count(&count));
-  if (index >= static_cast<unsigned>(count)) throw InputError(fmt::format("cuda memory {}: there are {} GPUs", index, count));
+  if (index >= static_cast<unsigned>(count))
+    throw InputError(fmt::format("cuda memory {}: there are {} GPUs", index, count));
   need("cuDeviceGet", driver_.device_get(&device_, static_cast<int>(index)));
   std::array<char, 32> bus{};
   if (driver_.device_bus_id(bus.data(), static_cast<int>(bus.size()), device_) == cuda::success) {
@@ -128,7 +144,8 @@ CudaMemory::CudaMemory(unsigned index, const std::string& library) : index_(inde
     if (!error) sysfs_ = place.string();
   }
   int ordering = 0;
-  const bool known = driver_.device_attribute(&ordering, cuda::attribute_writes_ordering, device_) == cuda::success;
+  const bool known = driver_.device_attribute(&ordering, cuda::attribute_writes_ordering,
+                                              device_) == cuda::success;
   needs_flush_ = !known || ordering < cuda::ordering_owner;
   need("cuDevicePrimaryCtxRetain", driver_.context_retain(&context_, device_));
   streams_.emplace(0, nullptr);
@@ -150,9 +167,12 @@ Result<DevicePointer> CudaMemory::allocate(Bytes size) {
   const Current current(*this);
   cuda::Pointer pointer = 0;
   const std::uint64_t granule = gpu_page.count;
-  const std::uint64_t rounded = (std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule;
-  if (const cuda::Error error = driver_.memory_allocate(&pointer, rounded); error != cuda::success) return failed("cuMemAlloc", error);
-  // Makes copies from and to this memory wait for what they must not overtake. Memory of some allocators refuses it, and needs it not.
+  const std::uint64_t rounded =
+      (std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule;
+  if (const cuda::Error error = driver_.memory_allocate(&pointer, rounded); error != cuda::success)
+    return failed("cuMemAlloc", error);
+  // Makes copies from and to this memory wait for what they must not overtake. Memory of some
+  // allocators refuses it, and needs it not.
   const unsigned on = 1;
   driver_.set_pointer_attribute(&on, cuda::pointer_sync_memops, pointer);
   const std::lock_guard lock(mutex_);
@@ -165,9 +185,11 @@ Status CudaMemory::free(DevicePointer pointer) {
   {
     const std::lock_guard lock(mutex_);
     if (going_.contains(pointer.address))
-      return {Cause::invalid, fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
+      return {Cause::invalid,
+              fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
     if (!info || allocations_.erase(pointer.address) == 0)
-      return {Cause::invalid, fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
+      return {Cause::invalid,
+              fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
     going_.insert(pointer.address);  // nobody registers it any more
   }
   listeners_.call(*info);
@@ -191,10 +213,11 @@ std::optional<PointerInfo> CudaMemory::query(DevicePointer pointer) const {
     if (own != allocations_.end()) info.allocation = own->second;
   }
   if (info.allocation != 0) return info;
-  // Memory that others allocated: the driver numbers it. Where it answers CUDA_ERROR_INVALID_VALUE (memory mapped by hand) the base stands
-  // in; the upper bit keeps both apart from our numbers.
+  // Memory that others allocated: the driver numbers it. Where it answers CUDA_ERROR_INVALID_VALUE
+  // (memory mapped by hand) the base stands in; the upper bit keeps both apart from our numbers.
   unsigned long long number = 0;
-  const cuda::Error error = driver_.pointer_attribute(&number, cuda::pointer_buffer_id, pointer.address);
+  const cuda::Error error =
+      driver_.pointer_attribute(&number, cuda::pointer_buffer_id, pointer.address);
   info.allocation = (error == cuda::success ? number : base) | (std::uint64_t{1} << 63U);
   return info;
 }
@@ -203,18 +226,22 @@ Status CudaMemory::check_range(DevicePointer pointer, Bytes size) const {
   const auto info = query(pointer);
   const std::uint64_t offset = info ? pointer.address - info->base.address : 0;
   if (info && size.count <= info->size.count - offset) return {};
-  return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", name(), to_string(size), pointer.address)};
+  return {Cause::invalid, fmt::format("{}: {} at {:#x} are not inside one allocation", name(),
+                                      to_string(size), pointer.address)};
 }
 
 template <typename Call>
-Status CudaMemory::move(DevicePointer pointer, Bytes size, Bytes* counter, Call call, Stream stream) {
+Status CudaMemory::move(DevicePointer pointer, Bytes size, Bytes* counter, Call call,
+                        Stream stream) {
   if (size.count == 0) return {};
   if (Status inside = check_range(pointer, size); !inside.ok()) return inside;
   const Current current(*this);
   const std::lock_guard lock(mutex_);
   const auto found = streams_.find(stream.id);
-  if (found == streams_.end()) return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
-  if (const cuda::Error error = call(found->second); error != cuda::success) return failed("a copy or kernel", error);
+  if (found == streams_.end())
+    return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
+  if (const cuda::Error error = call(found->second); error != cuda::success)
+    return failed("a copy or kernel", error);
   if (counter != nullptr) counter->count += size.count;
   return {};
 }
@@ -222,13 +249,17 @@ Status CudaMemory::move(DevicePointer pointer, Bytes size, Bytes* counter, Call 
 void CudaMemory::load_kernels() {
   if (module_ != nullptr) return;
   if (driver_.module_load(&module_, cuda::sum_kernels) != cuda::success) return;
-  const std::array<const char*, 4> names{"gdr_sum_float32", "gdr_sum_float16", "gdr_sum_bfloat16", "gdr_sum_int32"};
-  for (std::size_t i = 0; i < names.size(); ++i) driver_.module_function(&sums_[i], module_, names[i]);
+  const std::array<const char*, 4> names{"gdr_sum_float32", "gdr_sum_float16", "gdr_sum_bfloat16",
+                                         "gdr_sum_int32"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    driver_.module_function(&sums_[i], module_, names[i]);
 }
 
-Status CudaMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t count, ElementType type, Stream stream) {
+Status CudaMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t count,
+                          ElementType type, Stream stream) {
   const Bytes element = size_of(type);
-  if (count > (std::uint64_t{1} << 39U)) return {Cause::invalid, fmt::format("{}: a sum of {} elements", name(), count)};
+  if (count > (std::uint64_t{1} << 39U))
+    return {Cause::invalid, fmt::format("{}: a sum of {} elements", name(), count)};
   if (Status inside = check_range(from, element * count); !inside.ok()) return inside;
   return move(
       into, element * count, nullptr,
@@ -240,7 +271,9 @@ Status CudaMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t 
         std::uint64_t n = count;
         std::array<void*, 3> arguments{&a, &b, &n};
         const auto blocks = static_cast<unsigned>((count + 255) / 256);
-        return kernel == nullptr ? cuda::invalid_value : driver_.launch(kernel, blocks, 1, 1, 256, 1, 1, 0, s, arguments.data(), nullptr);
+        return kernel == nullptr ? cuda::invalid_value
+                                 : driver_.launch(kernel, blocks, 1, 1, 256, 1, 1, 0, s,
+                                                  arguments.data(), nullptr);
       },
       stream);
 }
@@ -248,7 +281,8 @@ Status CudaMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t 
 Stream CudaMemory::create_stream() {
   const Current current(*this);
   cuda::StreamHandle stream = nullptr;
-  if (driver_.stream_create(&stream, cuda::stream_non_blocking) != cuda::success) return {};  // the default stream does as well
+  if (driver_.stream_create(&stream, cuda::stream_non_blocking) != cuda::success)
+    return {};  // the default stream does as well
   const std::lock_guard lock(mutex_);
   streams_.emplace(++last_stream_, stream);
   return {last_stream_};
@@ -268,11 +302,14 @@ Result<Event> CudaMemory::record(Stream stream) {
   const Current current(*this);
   const std::lock_guard lock(mutex_);
   const auto found = streams_.find(stream.id);
-  if (found == streams_.end()) return Status(Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id));
+  if (found == streams_.end())
+    return Status(Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id));
   cuda::EventHandle event = nullptr;
-  if (const cuda::Error error = driver_.event_create(&event, cuda::event_disable_timing); error != cuda::success)
+  if (const cuda::Error error = driver_.event_create(&event, cuda::event_disable_timing);
+      error != cuda::success)
     return failed("cuEventCreate", error);
-  if (const cuda::Error error = driver_.event_record(event, found->second); error != cuda::success) {
+  if (const cuda::Error error = driver_.event_record(event, found->second);
+      error != cuda::success) {
     driver_.event_destroy(event);
     return failed("cuEventRecord", error);
   }
@@ -284,7 +321,8 @@ Result<bool> CudaMemory::done(Event event) {
   const Current current(*this);
   const std::lock_guard lock(mutex_);
   const auto found = events_.find(event.id);
-  if (found == events_.end()) return Status(Cause::invalid, fmt::format("{}: there is no event {}", name(), event.id));
+  if (found == events_.end())
+    return Status(Cause::invalid, fmt::format("{}: there is no event {}", name(), event.id));
   const cuda::Error error = driver_.event_query(found->second);
   if (error == cuda::not_ready) return false;
   driver_.event_destroy(found->second);
@@ -299,10 +337,12 @@ Status CudaMemory::synchronize(Stream stream) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(stream.id);
-    if (found == streams_.end()) return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
+    if (found == streams_.end())
+      return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
     handle = found->second;
   }
-  if (const cuda::Error error = driver_.stream_synchronize(handle); error != cuda::success) return failed("cuStreamSynchronize", error);
+  if (const cuda::Error error = driver_.stream_synchronize(handle); error != cuda::success)
+    return failed("cuStreamSynchronize", error);
   return {};
 }
 
@@ -310,16 +350,20 @@ Result<Exported> CudaMemory::export_range(DevicePointer pointer, Bytes size) {
   if (Status inside = check_range(pointer, size); !inside.ok()) return inside;
   if (pointer.address % gpu_page.count != 0 || size.count % gpu_page.count != 0)
     return Status(Cause::registration_refused,
-                  fmt::format("{}: {} at {:#x}: the range is not of whole granules of 64KiB", name(), to_string(size), pointer.address));
+                  fmt::format("{}: {} at {:#x}: the range is not of whole granules of 64KiB",
+                              name(), to_string(size), pointer.address));
   const Current current(*this);
   Exported exported;
   int supported = 0;
   int fd = -1;
   if (driver_.handle_for_range == nullptr) {
     exported.no_dma_buf = "the driver is older than CUDA 11.7";
-  } else if (driver_.device_attribute(&supported, cuda::attribute_dma_buf, device_) != cuda::success || supported == 0) {
+  } else if (driver_.device_attribute(&supported, cuda::attribute_dma_buf, device_) !=
+                 cuda::success ||
+             supported == 0) {
     exported.no_dma_buf = "the driver exports no dma-buf (it is the open kernel module that does)";
-  } else if (const cuda::Error error = driver_.handle_for_range(&fd, pointer.address, size.count, cuda::handle_dma_buf, 0);
+  } else if (const cuda::Error error = driver_.handle_for_range(&fd, pointer.address, size.count,
+                                                                cuda::handle_dma_buf, 0);
              error != cuda::success) {
     exported.no_dma_buf = "cuMemGetHandleForAddressRange: " + driver_.name_of(error);
   } else {
@@ -335,11 +379,13 @@ Status CudaMemory::flush(DevicePointer pointer, Bytes size) {
   int options = 0;
   driver_.device_attribute(&options, cuda::attribute_flush_options, device_);
   if (driver_.flush_writes != nullptr && (options & cuda::flush_by_host) != 0) {
-    const cuda::Error error = driver_.flush_writes(cuda::flush_target_current_context, cuda::flush_to_owner);
+    const cuda::Error error =
+        driver_.flush_writes(cuda::flush_target_current_context, cuda::flush_to_owner);
     if (error != cuda::success) return failed("cuFlushGPUDirectRDMAWrites", error);
     return {};
   }
-  // Without that call: a read over the bus comes behind the writes before it, and SYNC_MEMOPS keeps it in order with the GPU's own work.
+  // Without that call: a read over the bus comes behind the writes before it, and SYNC_MEMOPS keeps
+  // it in order with the GPU's own work.
   if (size.count == 0) return {};
   std::uint8_t byte = 0;
   const cuda::Error error = driver_.copy_out(&byte, pointer.address, 1, nullptr);

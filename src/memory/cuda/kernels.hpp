@@ -1,18 +1,21 @@
 #pragma once
 
-/// Sums for CUDA's loader in PTX: extern "C" void NAME(into, from, count), one element a thread, 256 threads a block. Rounding is that of
-/// memory/arithmetic.hpp. PTX ISA 6.0 and sm_60: every GPU that can do GPUDirect RDMA with a driver of today takes it.
+/// Sums for CUDA's loader in PTX: extern "C" void NAME(into, from, count), one element a thread,
+/// 256 threads a block. Rounding is that of memory/arithmetic.hpp. PTX ISA 6.0 and sm_60: every GPU
+/// that can do GPUDirect RDMA with a driver of today takes it.
 namespace gdr::memory::cuda {
 
-#define GDR_PTX_HEAD(NAME)                     \
-  ".visible .entry " NAME                      \
-  "(.param .u64 a, .param .u64 b, .param .u64 n)\n{\n" \
+#define GDR_PTX_HEAD(NAME)                                                                       \
+  ".visible .entry " NAME                                                                        \
+  "(.param .u64 a, .param .u64 b, .param .u64 n)\n{\n"                                           \
   ".reg .pred %p<3>;\n.reg .b16 %h<4>;\n.reg .b32 %r<10>;\n.reg .f32 %f<4>;\n.reg .b64 %d<8>;\n" \
-  "ld.param.u64 %d1, [a];\nld.param.u64 %d2, [b];\nld.param.u64 %d3, [n];\n" \
-  "cvta.to.global.u64 %d1, %d1;\ncvta.to.global.u64 %d2, %d2;\n" \
-  "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\nmul.wide.u32 %d4, %r1, 256;\ncvt.u64.u32 %d5, %r2;\nadd.u64 %d4, %d4, %d5;\n" \
+  "ld.param.u64 %d1, [a];\nld.param.u64 %d2, [b];\nld.param.u64 %d3, [n];\n"                     \
+  "cvta.to.global.u64 %d1, %d1;\ncvta.to.global.u64 %d2, %d2;\n"                                 \
+  "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\nmul.wide.u32 %d4, %r1, 256;\ncvt.u64.u32 %d5, " \
+  "%r2;\nadd.u64 %d4, %d4, %d5;\n"                                                               \
   "setp.ge.u64 %p1, %d4, %d3;\n@%p1 bra done;\n"
-#define GDR_PTX_PLACE(SHIFT) "shl.b64 %d6, %d4, " SHIFT ";\nadd.u64 %d1, %d1, %d6;\nadd.u64 %d2, %d2, %d6;\n"
+#define GDR_PTX_PLACE(SHIFT) \
+  "shl.b64 %d6, %d4, " SHIFT ";\nadd.u64 %d1, %d1, %d6;\nadd.u64 %d2, %d2, %d6;\n"
 #define GDR_PTX_END "done:\nret;\n}\n"
 
 constexpr const char* sum_kernels =

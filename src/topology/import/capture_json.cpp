@@ -14,7 +14,8 @@ namespace gdr::observed {
 namespace {
 
 bool is_plain(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t'; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t'; });
 }
 
 std::map<std::string, std::string> read_texts(const json::Node& node) {
@@ -78,7 +79,9 @@ json::Value to_json(const Capture& capture) {
   json::Object binary;
   for (const auto& [path, content] : capture.files.files()) {
     if (is_plain(content)) files.emplace_back(path, content);
-    else binary.emplace_back(path, encode_base64(std::vector<std::uint8_t>(content.begin(), content.end())));
+    else
+      binary.emplace_back(path,
+                          encode_base64(std::vector<std::uint8_t>(content.begin(), content.end())));
   }
   json::Object links;
   for (const auto& [path, target] : capture.files.links()) links.emplace_back(path, target);

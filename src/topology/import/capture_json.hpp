@@ -9,7 +9,8 @@
 
 namespace gdr::observed {
 
-/// What `gdr capture` gathered: files of /sys and /proc, and the output of commands by their command line.
+/// What `gdr capture` gathered: files of /sys and /proc, and the output of commands by their
+/// command line.
 struct Capture {
   CapturedFiles files;
   std::map<std::string, std::string> commands;  ///< "nvidia-smi topo -m": what it printed
@@ -20,7 +21,8 @@ struct Capture {
   [[nodiscard]] Machine machine() const;
 };
 
-/// {"format": 1, "captured": {...}}; binary contents are base64. Throws InputError naming `name` and the place.
+/// {"format": 1, "captured": {...}}; binary contents are base64. Throws InputError naming `name`
+/// and the place.
 Capture read_capture(const json::Value& document, const std::string& name);
 json::Value to_json(const Capture& capture);
 

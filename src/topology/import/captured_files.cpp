@@ -31,7 +31,8 @@ std::string normal(std::string_view path) {
     else if (!parts.empty()) parts.pop_back();
   }
   std::string result;
-  for (const std::string_view part : parts) result += (result.empty() ? "" : "/") + std::string(part);
+  for (const std::string_view part : parts)
+    result += (result.empty() ? "" : "/") + std::string(part);
   return result;
 }
 
@@ -62,14 +63,18 @@ class FolderReader {
 
   void read() {
     devices();
-    for (const char* folder : {"sys/class/infiniband", "sys/class/net", "sys/class/iommu"}) links(folder);
+    for (const char* folder : {"sys/class/infiniband", "sys/class/net", "sys/class/iommu"})
+      links(folder);
     infiniband();
     nodes();
-    for (const char* path : {"proc/cpuinfo", "proc/cmdline", "proc/version", "proc/modules", "proc/driver/nvidia/version", "proc/mounts",
-                             "sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name", "sys/class/dmi/id/bios_version",
-                             "sys/kernel/mm/memory_peers/nv_mem/version", "sys/kernel/mm/memory_peers/nv_mem_nc/version",
-                             "sys/module/nvidia_peermem/version", "sys/devices/virtual/dmi/id/sys_vendor",
-                             "sys/devices/virtual/dmi/id/product_name", "proc/self/limits", "proc/sys/kernel/osrelease"})
+    for (const char* path :
+         {"proc/cpuinfo", "proc/cmdline", "proc/version", "proc/modules",
+          "proc/driver/nvidia/version", "proc/mounts", "sys/class/dmi/id/sys_vendor",
+          "sys/class/dmi/id/product_name", "sys/class/dmi/id/bios_version",
+          "sys/kernel/mm/memory_peers/nv_mem/version",
+          "sys/kernel/mm/memory_peers/nv_mem_nc/version", "sys/module/nvidia_peermem/version",
+          "sys/devices/virtual/dmi/id/sys_vendor", "sys/devices/virtual/dmi/id/product_name",
+          "proc/self/limits", "proc/sys/kernel/osrelease"})
       file(path, 1U << 20U);
   }
 
@@ -88,7 +93,8 @@ class FolderReader {
   std::vector<std::string> names(const std::string& path) const {
     std::error_code error;
     std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(root_ / path, error)) found.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(root_ / path, error))
+      found.push_back(entry.path().filename().string());
     return found;
   }
   void links(const std::string& folder) {
@@ -101,15 +107,18 @@ class FolderReader {
       link(from);
       const std::string path = files_.resolve(from).empty() ? target(from) : files_.resolve(from);
       if (path.empty()) continue;
-      for (const char* leaf : {"vendor", "device", "class", "numa_node", "resource", "config", "current_link_speed", "current_link_width",
-                               "max_link_speed", "max_link_width", "revision", "subsystem_vendor", "subsystem_device"})
+      for (const char* leaf :
+           {"vendor", "device", "class", "numa_node", "resource", "config", "current_link_speed",
+            "current_link_width", "max_link_speed", "max_link_width", "revision",
+            "subsystem_vendor", "subsystem_device"})
         file(path + "/" + leaf);
       for (const char* leaf : {"iommu_group", "driver", "physfn"}) link(path + "/" + leaf);
       std::vector<std::string> folders{"infiniband", "net"};
       for (const std::string& part : names(path))
         if (part.starts_with("virtio")) folders.push_back(part + "/net");
       for (const std::string& folder : folders)
-        for (const std::string& child : names(path + "/" + folder)) files_.add_file(path + "/" + folder + "/" + child + "/.", "");
+        for (const std::string& child : names(path + "/" + folder))
+          files_.add_file(path + "/" + folder + "/" + child + "/.", "");
       const std::string group = path + "/iommu_group/type";
       file(group);
     }
@@ -146,7 +155,8 @@ class FolderReader {
     for (const std::string& name : names("sys/devices/system/node"))
       if (name.starts_with("node")) file("sys/devices/system/node/" + name + "/cpulist");
     for (const std::string& name : names("sys/devices/system/cpu"))
-      if (name.starts_with("cpu")) file("sys/devices/system/cpu/" + name + "/topology/physical_package_id");
+      if (name.starts_with("cpu"))
+        file("sys/devices/system/cpu/" + name + "/topology/physical_package_id");
   }
 
   fs::path root_;
@@ -169,10 +179,13 @@ void CapturedFiles::add_file(std::string path, std::string content) {
 void CapturedFiles::add_link(const std::string& path, const std::string& target) {
   const std::string from = normal(path);
   add_parents(from);
-  links_[from] = normal(target.starts_with('/') ? target : std::string(parent_of(from)) + "/" + target);
+  links_[from] =
+      normal(target.starts_with('/') ? target : std::string(parent_of(from)) + "/" + target);
 }
 
-bool CapturedFiles::exists(std::string_view path) const { return files_.contains(path) || folders_.contains(path); }
+bool CapturedFiles::exists(std::string_view path) const {
+  return files_.contains(path) || folders_.contains(path);
+}
 
 std::string CapturedFiles::resolve(std::string_view path) const {
   std::string at = normal(path);
@@ -199,20 +212,25 @@ const std::string* CapturedFiles::file(std::string_view path) const {
 
 std::string CapturedFiles::line(std::string_view path) const {
   const std::string* content = file(path);
-  return content == nullptr ? std::string() : std::string(text::trim(std::string_view(*content).substr(0, content->find('\n'))));
+  return content == nullptr
+             ? std::string()
+             : std::string(text::trim(std::string_view(*content).substr(0, content->find('\n'))));
 }
 
 std::vector<std::string> CapturedFiles::list(std::string_view path) const {
   const std::string there = resolve(path);
   const auto found = there.empty() ? folders_.end() : folders_.find(there);
-  return found == folders_.end() ? std::vector<std::string>() : std::vector<std::string>(found->second.begin(), found->second.end());
+  return found == folders_.end()
+             ? std::vector<std::string>()
+             : std::vector<std::string>(found->second.begin(), found->second.end());
 }
 
 std::vector<std::string> interfaces_of(const CapturedFiles& files, const std::string& function) {
   std::vector<std::string> found = files.list(function + "/net");
   for (const std::string& part : files.list(function))
     if (part.starts_with("virtio"))
-      for (const std::string& name : files.list(function + "/" + part + "/net")) found.push_back(name);
+      for (const std::string& name : files.list(function + "/" + part + "/net"))
+        found.push_back(name);
   return found;
 }
 
@@ -221,20 +239,28 @@ CapturedFiles CapturedFiles::of_folder(const std::string& folder) {
   fs::path root = folder;
   if (!fs::is_directory(root, error)) throw InputError(fmt::format("{}: not a folder", folder));
   const fs::path named = fs::weakly_canonical(root, error);
-  if (!fs::is_directory(root / "sys", error) && fs::is_directory(root / "bus/pci", error)) root = named.parent_path();
+  if (!fs::is_directory(root / "sys", error) && fs::is_directory(root / "bus/pci", error))
+    root = named.parent_path();
   if (!fs::is_directory(root / "sys/bus/pci/devices", error))
-    throw InputError(fmt::format("{}: no sys/bus/pci/devices in it; give / for this machine, or a folder that a copy of /sys lies in", folder));
+    throw InputError(
+        fmt::format("{}: no sys/bus/pci/devices in it; give / for this machine, or a folder that a "
+                    "copy of /sys lies in",
+                    folder));
   CapturedFiles files;
   FolderReader(root, files).read();
   return files;
 }
 
 CapturedFiles CapturedFiles::of_archive(std::string_view bytes, const std::string& name) {
-  const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(), &archive_read_free);
+  const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(),
+                                                                      &archive_read_free);
   archive_read_support_filter_all(reader.get());
   archive_read_support_format_tar(reader.get());
-  const auto refuse = [&](const char* what) { throw InputError(fmt::format("{}: {}", name, what)); };
-  if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) refuse("not a tar archive that can be read");
+  const auto refuse = [&](const char* what) {
+    throw InputError(fmt::format("{}: {}", name, what));
+  };
+  if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
+    refuse("not a tar archive that can be read");
   CapturedFiles files;
   std::size_t total = 0;
   std::size_t entries = 0;
@@ -253,7 +279,9 @@ CapturedFiles CapturedFiles::of_archive(std::string_view bytes, const std::strin
       continue;
     }
     if (archive_entry_filetype(entry) != AE_IFREG) continue;
-    std::string content(static_cast<std::size_t>(std::max<la_int64_t>(0, std::min<la_int64_t>(archive_entry_size(entry), 1 << 20))), '\0');
+    std::string content(static_cast<std::size_t>(std::max<la_int64_t>(
+                            0, std::min<la_int64_t>(archive_entry_size(entry), 1 << 20))),
+                        '\0');
     const auto count = archive_read_data(reader.get(), content.data(), content.size());
     content.resize(static_cast<std::size_t>(std::max<la_ssize_t>(0, count)));
     total += content.size();

@@ -12,7 +12,9 @@ class Space {
   explicit Space(const std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
 
   [[nodiscard]] std::size_t size() const { return bytes_.size(); }
-  [[nodiscard]] bool holds(std::size_t at, std::size_t count) const { return at + count <= bytes_.size(); }
+  [[nodiscard]] bool holds(std::size_t at, std::size_t count) const {
+    return at + count <= bytes_.size();
+  }
   [[nodiscard]] unsigned byte(std::size_t at) const { return holds(at, 1) ? bytes_[at] : 0; }
   [[nodiscard]] unsigned word(std::size_t at) const { return byte(at) | byte(at + 1) << 8U; }
   [[nodiscard]] unsigned dword(std::size_t at) const { return word(at) | word(at + 2) << 16U; }
@@ -45,7 +47,8 @@ class Space {
 };
 
 std::optional<PcieLink> link_of(unsigned speed, unsigned width) {
-  const bool good_width = width == 1 || width == 2 || width == 4 || width == 8 || width == 12 || width == 16 || width == 32;
+  const bool good_width = width == 1 || width == 2 || width == 4 || width == 8 || width == 12 ||
+                          width == 16 || width == 32;
   if (speed < 1 || speed > 6 || !good_width) return std::nullopt;
   return PcieLink{static_cast<int>(speed), static_cast<int>(width)};
 }
@@ -58,10 +61,13 @@ void read_express(const Space& space, std::size_t at, Function& function) {
   if (!space.holds(at + 0x08, 2)) return;
   const unsigned control = space.word(at + 0x08);
   constexpr unsigned largest = 5;  // 4096 bytes
-  if (const unsigned payload = (control >> 5U) & 7U; payload <= largest) function.max_payload = Bytes{128ULL << payload};
-  if (const unsigned request = (control >> 12U) & 7U; request <= largest) function.max_read_request = Bytes{128ULL << request};
+  if (const unsigned payload = (control >> 5U) & 7U; payload <= largest)
+    function.max_payload = Bytes{128ULL << payload};
+  if (const unsigned request = (control >> 12U) & 7U; request <= largest)
+    function.max_read_request = Bytes{128ULL << request};
   function.relaxed_ordering = ((control >> 4U) & 1U) != 0;
-  if (type == 9 || !space.holds(at + 0x12, 2)) return;  // an endpoint inside the root complex has no link
+  if (type == 9 || !space.holds(at + 0x12, 2))
+    return;  // an endpoint inside the root complex has no link
   const unsigned capability = space.dword(at + 0x0c);
   const unsigned status = space.word(at + 0x12);
   function.link_capability = link_of(capability & 0xfU, (capability >> 4U) & 0x3fU);
@@ -84,14 +90,14 @@ void read_config_space(const std::vector<std::uint8_t>& bytes, Function& functio
     function.hidden = true;  // an ordinary user sees 64 bytes, without capabilities
     return;
   }
-  if (const std::size_t express = space.capability(0x10); express != 0) read_express(space, express, function);
+  if (const std::size_t express = space.capability(0x10); express != 0)
+    read_express(space, express, function);
   if (!space.holds(0, 4096)) return;
   constexpr unsigned access_control = 0x000d;
   constexpr unsigned translation = 0x000f;
   if (const std::size_t acs = space.extended(access_control); acs != 0 && space.holds(acs + 6, 2))
     function.acs = Acs{static_cast<std::uint16_t>(space.word(acs + 6) & 0x7fU)};
-  else
-    function.no_acs = true;
+  else function.no_acs = true;
   if (const std::size_t ats = space.extended(translation); ats != 0 && space.holds(ats + 6, 2))
     function.ats = (space.word(ats + 6) >> 15U) != 0;
 }
@@ -104,7 +110,10 @@ std::vector<std::uint8_t> parse_hex(std::string_view text) {
       if (high >= 0) return {};
       continue;
     }
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
     if (digit < 0) return {};
     if (high < 0) {
       high = digit;

@@ -9,9 +9,12 @@ namespace {
 
 /// "6.8.0-45-generic" up to what a topology file takes.
 std::string kernel_version(std::string_view text) {
-  if (text.empty() || text.front() < '0' || text.front() > '9' || text.find('.') == std::string_view::npos) return {};
+  if (text.empty() || text.front() < '0' || text.front() > '9' ||
+      text.find('.') == std::string_view::npos)
+    return {};
   const bool good = std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' || c == '+' || c == '~';
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' ||
+           c == '+' || c == '~';
   });
   return good && text.size() <= 80 ? std::string(text) : std::string();
 }
@@ -41,28 +44,38 @@ std::optional<IommuMode> iommu_of_command_line(std::string_view text) {
       const std::string list = "," + std::string(word.substr(key.size())) + ",";
       return list.find("," + std::string(value) + ",") != std::string::npos;
     };
-    off = off || values("amd_iommu=", "off") || values("intel_iommu=", "off") || values("iommu=", "off");
-    passthrough = passthrough || values("iommu=", "pt") || values("amd_iommu=", "pt") || word == "iommu.passthrough=1";
-    on = on || values("intel_iommu=", "on") || values("amd_iommu=", "on") || values("iommu=", "on") || values("iommu=", "nopt") ||
-         values("iommu=", "force") || word == "iommu.passthrough=0";
+    off = off || values("amd_iommu=", "off") || values("intel_iommu=", "off") ||
+          values("iommu=", "off");
+    passthrough = passthrough || values("iommu=", "pt") || values("amd_iommu=", "pt") ||
+                  word == "iommu.passthrough=1";
+    on = on || values("intel_iommu=", "on") || values("amd_iommu=", "on") ||
+         values("iommu=", "on") || values("iommu=", "nopt") || values("iommu=", "force") ||
+         word == "iommu.passthrough=0";
   }
   if (off) return IommuMode::off;
   if (passthrough) return IommuMode::passthrough;
   return on ? std::optional(IommuMode::translate) : std::nullopt;
 }
 
-bool HostFactsReader::line(std::string_view text) { return processor(text) || kernel(text) || modules(text) || nvidia(text); }
+bool HostFactsReader::line(std::string_view text) {
+  return processor(text) || kernel(text) || modules(text) || nvidia(text);
+}
 
 bool HostFactsReader::processor(std::string_view text) {
   Processor& processor = machine_.processor;
   if (const auto v = value_of(text, "Vendor ID")) processor.vendor = text::printable(*v, 20);
-  else if (const auto name = value_of(text, "Model name")) processor.name = text::printable(*name, 80);
-  else if (const auto family = value_of(text, "CPU family")) processor.family = text::whole_int(*family);
+  else if (const auto name = value_of(text, "Model name"))
+    processor.name = text::printable(*name, 80);
+  else if (const auto family = value_of(text, "CPU family"))
+    processor.family = text::whole_int(*family);
   else if (const auto model = value_of(text, "Model")) processor.model = text::whole_int(*model);
-  else if (const auto sockets = value_of(text, "Socket(s)")) processor.packages = text::whole_int(*sockets);
-  else if (const auto nodes = value_of(text, "NUMA node(s)")) processor.numa_nodes = text::whole_int(*nodes);
+  else if (const auto sockets = value_of(text, "Socket(s)"))
+    processor.packages = text::whole_int(*sockets);
+  else if (const auto nodes = value_of(text, "NUMA node(s)"))
+    processor.numa_nodes = text::whole_int(*nodes);
   else if (value_of(text, "Hypervisor vendor")) machine_.virtual_machine = true;
-  else if (text.starts_with("available: ") && text.find(" nodes (") != std::string_view::npos) processor.numa_nodes = text::int_after(text, "available: ");
+  else if (text.starts_with("available: ") && text.find(" nodes (") != std::string_view::npos)
+    processor.numa_nodes = text::int_after(text, "available: ");
   else return false;
   if (machine_.formats.empty()) machine_.formats = {"lscpu"};
   const auto sane = [](std::optional<int>& count) {
@@ -88,16 +101,20 @@ bool HostFactsReader::kernel(std::string_view text) {
   }
   if (line.starts_with("Linux ")) {
     const auto words = text::words(line);
-    if (words.size() >= 3) machine_.software.kernel = kernel_version(words[1] == "version" ? words[2] : words[2]);
+    if (words.size() >= 3)
+      machine_.software.kernel = kernel_version(words[1] == "version" ? words[2] : words[2]);
     return words.size() >= 3;
   }
-  const bool command_line = line.starts_with("BOOT_IMAGE=") || line.starts_with("GRUB_CMDLINE_LINUX");
+  const bool command_line =
+      line.starts_with("BOOT_IMAGE=") || line.starts_with("GRUB_CMDLINE_LINUX");
   const auto mode = line.starts_with('#') ? std::nullopt : iommu_of_command_line(line);
   if (mode && !machine_.software.iommu) machine_.software.iommu = mode;
   // A bare version with a suffix is what uname -r prints: "6.8.0-45-generic".
-  if (!command_line && !mode && line.find(' ') == std::string_view::npos && line.find('-') != std::string_view::npos &&
-      std::count(line.begin(), line.end(), '.') >= 2 && line.find(':') == std::string_view::npos) {
-    if (std::string version = kernel_version(line); !version.empty() && machine_.software.kernel.empty()) {
+  if (!command_line && !mode && line.find(' ') == std::string_view::npos &&
+      line.find('-') != std::string_view::npos && std::count(line.begin(), line.end(), '.') >= 2 &&
+      line.find(':') == std::string_view::npos) {
+    if (std::string version = kernel_version(line);
+        !version.empty() && machine_.software.kernel.empty()) {
       machine_.software.kernel = std::move(version);
       return true;
     }
@@ -112,7 +129,8 @@ bool HostFactsReader::modules(std::string_view text) {
     return true;
   }
   if (words.size() < 3 || !text::whole_int(words[1]) || !text::whole_int(words[2])) return false;
-  if (words[0] == "nvidia_peermem" || words[0] == "nv_peer_mem") machine_.software.nvidia_peermem = true;
+  if (words[0] == "nvidia_peermem" || words[0] == "nv_peer_mem")
+    machine_.software.nvidia_peermem = true;
   return lsmod_ || words[0].starts_with("nv");
 }
 

@@ -8,8 +8,9 @@
 
 namespace gdr::observed {
 
-/// Reads what people paste beside a listing, line by line: lscpu, numactl --hardware, the kernel's command line (or GRUB's), lsmod,
-/// uname, the heads of nvidia-smi and /proc/driver/nvidia/version, settings NCCL_...=...
+/// Reads what people paste beside a listing, line by line: lscpu, numactl --hardware, the kernel's
+/// command line (or GRUB's), lsmod, uname, the heads of nvidia-smi and /proc/driver/nvidia/version,
+/// settings NCCL_...=...
 class HostFactsReader {
  public:
   /// True when the line tells a fact.
@@ -23,7 +24,8 @@ class HostFactsReader {
   bool nvidia(std::string_view text);
 
   Machine machine_;
-  bool lsmod_ = false;  ///< the head of lsmod's table was there, so that what is missing is not loaded
+  bool lsmod_ =
+      false;  ///< the head of lsmod's table was there, so that what is missing is not loaded
   bool asked_uname_ = false;
 };
 

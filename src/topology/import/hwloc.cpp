@@ -87,7 +87,8 @@ class Reader {
     if (!id || *id < 0 || *id > 4095) return;
     place.node = id;
     const auto same = [&](const NumaNode& one) { return one.id == *id; };
-    if (std::none_of(machine.numa_nodes.begin(), machine.numa_nodes.end(), same)) machine.numa_nodes.push_back({*id, place.package});
+    if (std::none_of(machine.numa_nodes.begin(), machine.numa_nodes.end(), same))
+      machine.numa_nodes.push_back({*id, place.package});
   }
 
   void bridge(const xml::Element& element, Place& place) {
@@ -96,10 +97,12 @@ class Reader {
     if (open == std::string_view::npos) return;
     const auto first = text::leading_int(pci.substr(open + 2), 16);
     const auto dash = pci.find('-', open);
-    const auto last = dash == std::string_view::npos ? first : text::leading_int(pci.substr(dash + 1), 16);
+    const auto last =
+        dash == std::string_view::npos ? first : text::leading_int(pci.substr(dash + 1), 16);
     if (!first || !last || *first < 0 || *last > 255) return;
     if (value(element, "bridge_type") == "0-1") {
-      place.root_bus = fmt::format("{}:{:02x}", pci.substr(0, std::min<std::size_t>(open, 8)), *first);
+      place.root_bus =
+          fmt::format("{}:{:02x}", pci.substr(0, std::min<std::size_t>(open, 8)), *first);
       return;
     }
     const auto index = function(element, place);
@@ -118,10 +121,12 @@ class Reader {
     made.numa_node = place.node;
     const auto type = text::words(value(element, "pci_type"));  // "0302 [10de:1db1] [10de:1212] a1"
     if (!type.empty())
-      if (const auto number = text::whole_int(type[0], 16); number && *number >= 0) made.pci_class = static_cast<unsigned>(*number) << 8U;
+      if (const auto number = text::whole_int(type[0], 16); number && *number >= 0)
+        made.pci_class = static_cast<unsigned>(*number) << 8U;
     if (type.size() > 1 && type[1].size() == 11 && type[1].front() == '[') {
       made.pci_id = std::string(type[1].substr(1, 9));
-      const bool good = made.pci_id[4] == ':' && made.pci_id.find_first_not_of("0123456789abcdef:") == std::string::npos &&
+      const bool good = made.pci_id[4] == ':' &&
+                        made.pci_id.find_first_not_of("0123456789abcdef:") == std::string::npos &&
                         std::count(made.pci_id.begin(), made.pci_id.end(), ':') == 1;
       if (!good) made.pci_id.clear();
     }
@@ -134,13 +139,18 @@ class Reader {
     if (!place.device) return;
     Function& function = machine.functions[*place.device];
     const std::string name = text::printable(value(element, "name"), 40);
-    const bool has_guid = std::any_of(element.children.begin(), element.children.end(),
-                                      [](const xml::Element& child) { return child.tag == "info" && value(child, "name") == "NodeGUID"; });
-    // The type is a number in versions 1 and 2 (3 is RDMA) and a set of bits in version 3 (32 is RDMA); some name it a network.
+    const bool has_guid = std::any_of(
+        element.children.begin(), element.children.end(), [](const xml::Element& child) {
+          return child.tag == "info" && value(child, "name") == "NodeGUID";
+        });
+    // The type is a number in versions 1 and 2 (3 is RDMA) and a set of bits in version 3 (32 is
+    // RDMA); some name it a network.
     const int type = text::whole_int(value(element, "osdev_type")).value_or(-1);
-    const bool rdma = type == 3 || (type >= 8 && (type & 32) != 0) || has_guid || name.starts_with("mlx4_") || name.starts_with("mlx5_");
+    const bool rdma = type == 3 || (type >= 8 && (type & 32) != 0) || has_guid ||
+                      name.starts_with("mlx4_") || name.starts_with("mlx5_");
     if (rdma) function.rdma_device = name;
-    else if (function.pci_class && *function.pci_class >> 16U == 0x02) function.networks.push_back(name);
+    else if (function.pci_class && *function.pci_class >> 16U == 0x02)
+      function.networks.push_back(name);
   }
 
   void info(const xml::Element& element, const Place& place) {
@@ -152,7 +162,8 @@ class Reader {
     if (name == "CPUModelNumber") processor.model = text::whole_int(text);
     if (name == "CPUModel") processor.name = text::printable(text, 80);
     if (name == "DMISysVendor" && text == "QEMU") machine.virtual_machine = true;
-    if (name == "PCIDevice" && place.device) machine.functions[*place.device].text = text::printable(text);
+    if (name == "PCIDevice" && place.device)
+      machine.functions[*place.device].text = text::printable(text);
   }
 
   int packages_ = 0;
@@ -164,9 +175,11 @@ Machine read_hwloc(const xml::Element& root, const std::string& name) {
   Reader reader;
   reader.walk(root, {});
   if (reader.machine.functions.empty())
-    throw InputError(fmt::format("{}: hwloc's XML without any PCI device; lstopo --whole-io writes them", name));
+    throw InputError(
+        fmt::format("{}: hwloc's XML without any PCI device; lstopo --whole-io writes them", name));
   Machine& machine = reader.machine;
-  if (!machine.numa_nodes.empty()) machine.processor.numa_nodes = static_cast<int>(machine.numa_nodes.size());
+  if (!machine.numa_nodes.empty())
+    machine.processor.numa_nodes = static_cast<int>(machine.numa_nodes.size());
   machine.formats = {"hwloc"};
   return std::move(machine);
 }

@@ -14,9 +14,13 @@ namespace {
 
 /// What all topologies that say it agree on.
 template <typename Part>
-void take(std::optional<Part>& into, const std::optional<Part>& from, std::string& said_by, const std::string& file, const char* what) {
+void take(std::optional<Part>& into, const std::optional<Part>& from, std::string& said_by,
+          const std::string& file, const char* what) {
   if (!from) return;
-  if (into && *into != *from) throw InputError(fmt::format("{}: its {} is another one than that of {}; make them equal, or leave one out", file, what, said_by));
+  if (into && *into != *from)
+    throw InputError(
+        fmt::format("{}: its {} is another one than that of {}; make them equal, or leave one out",
+                    file, what, said_by));
   if (!into) said_by = file;
   into = from;
 }
@@ -46,7 +50,8 @@ Topology join(const std::vector<Topology>& topologies, const std::vector<std::st
     take(joined.fabric, one.fabric, fabric_by, files.at(i), "fabric");
     take(joined.staging, one.staging, staging_by, files.at(i), "staging");
     for (const std::string& source : one.sources)
-      if (std::find(joined.sources.begin(), joined.sources.end(), source) == joined.sources.end()) joined.sources.push_back(source);
+      if (std::find(joined.sources.begin(), joined.sources.end(), source) == joined.sources.end())
+        joined.sources.push_back(source);
     joined.nccl.insert(joined.nccl.end(), one.nccl.begin(), one.nccl.end());
     for (const Host& host : one.hosts) {
       names.insert(host.name);
@@ -54,7 +59,8 @@ Topology join(const std::vector<Topology>& topologies, const std::vector<std::st
     }
   }
   if (names.size() < joined.hosts.size())
-    for (std::size_t h = 0; h < joined.hosts.size(); ++h) joined.hosts[h].name = fmt::format("h{}", h);
+    for (std::size_t h = 0; h < joined.hosts.size(); ++h)
+      joined.hosts[h].name = fmt::format("h{}", h);
   joined.description = fmt::format("joined from {}", fmt::join(parts, ", "));
   if (!joined.fabric && joined.hosts.size() > 1) joined.fabric = fabric_of_nics(joined);
   return joined;

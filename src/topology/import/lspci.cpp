@@ -14,13 +14,17 @@ namespace gdr::observed {
 namespace {
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
-bool all_hex(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_hex); }
+bool all_hex(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_hex);
+}
 
 /// Takes "[10de:2330]" from the end of a text, after "(rev a1)" and the like are gone.
 std::string take_id(std::string_view& text) {
   if (!text.ends_with(']') || text.size() < 11) return {};
   const std::string_view id = text.substr(text.size() - 10, 9);
-  if (text[text.size() - 11] != '[' || id[4] != ':' || !all_hex(id.substr(0, 4)) || !all_hex(id.substr(5))) return {};
+  if (text[text.size() - 11] != '[' || id[4] != ':' || !all_hex(id.substr(0, 4)) ||
+      !all_hex(id.substr(5)))
+    return {};
   text = text::trim(text.substr(0, text.size() - 11));
   return std::string(id);
 }
@@ -39,13 +43,14 @@ std::string_view without_parentheses(std::string_view text) {
 }  // namespace
 
 std::optional<Acs> parse_acs_line(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::uint16_t>, 7> words{{{"SrcValid", Acs::source_validation},
-                                                                                    {"TransBlk", Acs::translation_blocking},
-                                                                                    {"ReqRedir", Acs::request_redirect},
-                                                                                    {"CmpltRedir", Acs::completion_redirect},
-                                                                                    {"UpstreamFwd", Acs::upstream_forwarding},
-                                                                                    {"EgressCtrl", Acs::egress_control},
-                                                                                    {"DirectTrans", Acs::direct_translated}}};
+  static constexpr std::array<std::pair<std::string_view, std::uint16_t>, 7> words{
+      {{"SrcValid", Acs::source_validation},
+       {"TransBlk", Acs::translation_blocking},
+       {"ReqRedir", Acs::request_redirect},
+       {"CmpltRedir", Acs::completion_redirect},
+       {"UpstreamFwd", Acs::upstream_forwarding},
+       {"EgressCtrl", Acs::egress_control},
+       {"DirectTrans", Acs::direct_translated}}};
   const auto rest = text::after(text, "ACSCtl:");
   if (!rest) return std::nullopt;
   Acs acs;
@@ -63,7 +68,8 @@ std::optional<Bytes> parse_lspci_size(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (error != std::errc{} || number == 0 || number > 1U << 20U || unit.size() > 1) return std::nullopt;
+  if (error != std::errc{} || number == 0 || number > 1U << 20U || unit.size() > 1)
+    return std::nullopt;
   constexpr std::string_view units = "KMGT";
   const auto at = unit.empty() ? std::string_view::npos : units.find(unit.front());
   if (!unit.empty() && at == std::string_view::npos) return std::nullopt;
@@ -77,7 +83,8 @@ std::optional<PcieLink> parse_lspci_link(std::string_view text) {
   double rate = 0;
   const auto [end, error] = std::from_chars(speed->data(), speed->data() + speed->size(), rate);
   constexpr std::array<int, 7> widths{1, 2, 4, 8, 12, 16, 32};
-  if (error != std::errc{} || std::find(widths.begin(), widths.end(), *width) == widths.end()) return std::nullopt;
+  if (error != std::errc{} || std::find(widths.begin(), widths.end(), *width) == widths.end())
+    return std::nullopt;
   for (int generation = 1; generation <= 6; ++generation)
     if (gigatransfers_per_lane(generation) == rate) return PcieLink{generation, *width};
   return std::nullopt;
@@ -88,15 +95,20 @@ void read_lspci_words(std::string_view text, bool with_class, Function& function
   if (with_class) {
     const auto colon = text.find(": ");
     std::string_view words = text.substr(0, colon);
-    text = colon == std::string_view::npos ? std::string_view() : text::trim(text.substr(colon + 2));
+    text =
+        colon == std::string_view::npos ? std::string_view() : text::trim(text.substr(colon + 2));
     std::string_view digits = words;
-    if (const auto open = words.rfind(" ["); words.ends_with(']') && open != std::string_view::npos) {
+    if (const auto open = words.rfind(" [");
+        words.ends_with(']') && open != std::string_view::npos) {
       digits = words.substr(open + 2, words.size() - open - 3);
       words = words.substr(0, open);
     }
-    const auto number = digits.size() == 4 && all_hex(digits) ? text::whole_int(digits, 16) : std::nullopt;
-    function.pci_class = number ? std::optional(static_cast<unsigned>(*number) << 8U) : class_of_name(words);
-    if (text.size() == 9 && text[4] == ':' && all_hex(text.substr(0, 4)) && all_hex(text.substr(5))) {  // lspci -n
+    const auto number =
+        digits.size() == 4 && all_hex(digits) ? text::whole_int(digits, 16) : std::nullopt;
+    function.pci_class =
+        number ? std::optional(static_cast<unsigned>(*number) << 8U) : class_of_name(words);
+    if (text.size() == 9 && text[4] == ':' && all_hex(text.substr(0, 4)) &&
+        all_hex(text.substr(5))) {  // lspci -n
       function.pci_id = std::string(text);
       return;
     }
@@ -131,11 +143,13 @@ Function& LspciReader::at_path(std::string_view path) {
     path.remove_prefix(std::min(end + 1, path.size()));
     walked += "/" + std::string(step);
     const std::string address = full_address(step);
-    const auto [at, is_new] = by_path_.try_emplace(address.empty() ? walked : address, machine_.functions.size());
+    const auto [at, is_new] =
+        by_path_.try_emplace(address.empty() ? walked : address, machine_.functions.size());
     if (is_new) {
       machine_.functions.emplace_back().address = address;
       if (above) machine_.functions.back().above = above;
-      else if (end < walked.size() || !path.empty()) machine_.functions.back().root_bus = path.empty() ? std::string() : bus_text(address);
+      else if (end < walked.size() || !path.empty())
+        machine_.functions.back().root_bus = path.empty() ? std::string() : bus_text(address);
     }
     above = at->second;
   }
@@ -166,29 +180,37 @@ bool LspciReader::hex(std::string_view text) {
   if (colon == std::string_view::npos || colon < 2 || colon > 3) return false;
   const auto offset = text::whole_int(text.substr(0, colon), 16);
   const auto bytes = parse_hex(text.substr(colon + 2));
-  if (!offset || bytes.empty() || bytes.size() > 16 || static_cast<std::size_t>(*offset) != bytes_.size()) return false;
+  if (!offset || bytes.empty() || bytes.size() > 16 ||
+      static_cast<std::size_t>(*offset) != bytes_.size())
+    return false;
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   return true;
 }
 
 void LspciReader::memory(std::string_view text) {
   Function& function = machine_.functions[*current_];
-  if (text.find("Memory at ") == std::string_view::npos || text.find("prefetchable") == std::string_view::npos) return;
+  if (text.find("Memory at ") == std::string_view::npos ||
+      text.find("prefetchable") == std::string_view::npos)
+    return;
   if (text.find("non-prefetchable") != std::string_view::npos) return;
   Bar bar;
-  bar.region = text::int_after(text, "Region ").value_or(static_cast<int>(function.bars.size()) + 1);
-  bar.assigned = text.find("<ignored>") == std::string_view::npos && text.find("<unassigned>") == std::string_view::npos;
-  if (const auto size = text::after(text, "[size=")) bar.size = parse_lspci_size(size->substr(0, size->find(']')));
+  bar.region =
+      text::int_after(text, "Region ").value_or(static_cast<int>(function.bars.size()) + 1);
+  bar.assigned = text.find("<ignored>") == std::string_view::npos &&
+                 text.find("<unassigned>") == std::string_view::npos;
+  if (const auto size = text::after(text, "[size="))
+    bar.size = parse_lspci_size(size->substr(0, size->find(']')));
   function.bars.push_back(bar);
 }
 
 void LspciReader::express(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, PortType>, 6> types{{{" Root Port", PortType::root},
-                                                                               {" Upstream Port", PortType::upstream},
-                                                                               {" Downstream Port", PortType::downstream},
-                                                                               {" Legacy Endpoint", PortType::legacy_endpoint},
-                                                                               {" Root Complex Integrated Endpoint", PortType::integrated},
-                                                                               {" Endpoint", PortType::endpoint}}};
+  static constexpr std::array<std::pair<std::string_view, PortType>, 6> types{
+      {{" Root Port", PortType::root},
+       {" Upstream Port", PortType::upstream},
+       {" Downstream Port", PortType::downstream},
+       {" Legacy Endpoint", PortType::legacy_endpoint},
+       {" Root Complex Integrated Endpoint", PortType::integrated},
+       {" Endpoint", PortType::endpoint}}};
   for (const auto& [words, type] : types)
     if (text.find(words) != std::string_view::npos) {
       machine_.functions[*current_].port_type = type;
@@ -200,7 +222,8 @@ bool LspciReader::property(std::string_view text) {
   const std::string_view inside = text::trim(text);
   if (const auto acs = parse_acs_line(inside); acs && !current_) {
     auto& loose = machine_.loose_acs;
-    const auto same = std::find_if(loose.begin(), loose.end(), [&](const LooseAcs& one) { return one.bits == *acs; });
+    const auto same = std::find_if(loose.begin(), loose.end(),
+                                   [&](const LooseAcs& one) { return one.bits == *acs; });
     if (same == loose.end()) loose.push_back({*acs, 1, {}});
     else ++same->count;
     if (machine_.formats.empty()) machine_.formats = {"ACSCtl lines of lspci"};
@@ -212,7 +235,8 @@ bool LspciReader::property(std::string_view text) {
   if (const auto acs = parse_acs_line(inside)) function.acs = acs;
   if (inside.find("access denied") != std::string_view::npos) function.hidden = true;
   if (inside.starts_with("NUMA node:")) function.numa_node = text::int_after(inside, "NUMA node:");
-  if (inside.starts_with("IOMMU group:")) function.iommu_group = text::int_after(inside, "IOMMU group:");
+  if (inside.starts_with("IOMMU group:"))
+    function.iommu_group = text::int_after(inside, "IOMMU group:");
   if (inside.starts_with("Bus:")) {
     function.secondary = text::int_after(inside, "secondary=", 16);
     function.subordinate = text::int_after(inside, "subordinate=", 16);
@@ -221,7 +245,8 @@ bool LspciReader::property(std::string_view text) {
   if (inside.find("] Express ") != std::string_view::npos) express(inside);
   if (inside.starts_with("LnkCap:")) function.link_capability = parse_lspci_link(inside);
   if (inside.starts_with("LnkSta:")) function.link = parse_lspci_link(inside);
-  if (inside.find("RlxdOrd") != std::string_view::npos) function.relaxed_ordering = inside.find("RlxdOrd+") != std::string_view::npos;
+  if (inside.find("RlxdOrd") != std::string_view::npos)
+    function.relaxed_ordering = inside.find("RlxdOrd+") != std::string_view::npos;
   const auto size_of = [&](std::string_view key) -> std::optional<Bytes> {
     const auto bytes = text::int_after(inside, key);
     const bool good = bytes && *bytes >= 128 && *bytes <= 4096 && (*bytes & (*bytes - 1)) == 0;
@@ -231,8 +256,10 @@ bool LspciReader::property(std::string_view text) {
     function.max_read_request = request;
     function.max_payload = size_of("MaxPayload ");
   }
-  if (inside.starts_with("ATSCtl:")) function.ats = inside.find("Enable+") != std::string_view::npos;
-  if (const auto driver = text::after(inside, "Kernel driver in use:")) function.driver = text::printable(*driver, 40);
+  if (inside.starts_with("ATSCtl:"))
+    function.ats = inside.find("Enable+") != std::string_view::npos;
+  if (const auto driver = text::after(inside, "Kernel driver in use:"))
+    function.driver = text::printable(*driver, 40);
   verbose_ = true;
   return true;
 }

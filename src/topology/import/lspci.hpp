@@ -12,8 +12,9 @@
 
 namespace gdr::observed {
 
-/// Reads what lspci prints, line by line: lists (-v to -vvv, -n, -nn, -P, -PP, -x to -xxxx, with or without names and domains),
-/// trees (-t, -tv), and ACSCtl lines that grep left. Other lines are not claimed.
+/// Reads what lspci prints, line by line: lists (-v to -vvv, -n, -nn, -P, -PP, -x to -xxxx, with or
+/// without names and domains), trees (-t, -tv), and ACSCtl lines that grep left. Other lines are
+/// not claimed.
 class LspciReader {
  public:
   /// True when the line is lspci's.
@@ -48,7 +49,8 @@ std::optional<Bytes> parse_lspci_size(std::string_view text);
 /// "Speed 16GT/s, Width x16 (ok)"; nullopt: no such link ("Speed unknown").
 std::optional<PcieLink> parse_lspci_link(std::string_view text);
 
-/// Puts into a function what the words of lspci say: class, id, text. "3D controller [0302]: NVIDIA ... [10de:2330] (rev a1)"
+/// Puts into a function what the words of lspci say: class, id, text. "3D controller [0302]: NVIDIA
+/// ... [10de:2330] (rev a1)"
 void read_lspci_words(std::string_view text, bool with_class, Function& function);
 
 }  // namespace gdr::observed

@@ -12,8 +12,8 @@ bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 /// "00.0" at a place of a line.
 bool is_slot(std::string_view text) {
-  return text.size() >= 4 && is_hex(text[0]) && is_hex(text[1]) && text[2] == '.' && text[3] >= '0' && text[3] <= '7' &&
-         (text.size() == 4 || text[4] == ' ' || text[4] == '-');
+  return text.size() >= 4 && is_hex(text[0]) && is_hex(text[1]) && text[2] == '.' &&
+         text[3] >= '0' && text[3] <= '7' && (text.size() == 4 || text[4] == ' ' || text[4] == '-');
 }
 
 /// Bus numbers of "[ca-cf]", "[cb]" or "[0000:c0]" without the brackets.
@@ -34,7 +34,8 @@ std::optional<Buses> parse_buses(std::string_view text) {
   }
   const auto dash = text.find('-');
   const auto first = text::whole_int(text.substr(0, dash), 16);
-  const auto last = dash == std::string_view::npos ? first : text::whole_int(text.substr(dash + 1), 16);
+  const auto last =
+      dash == std::string_view::npos ? first : text::whole_int(text.substr(dash + 1), 16);
   if (!first || !last || *first < 0 || *last < *first || *last > 255) return std::nullopt;
   buses.first = *first;
   buses.last = *last;
@@ -48,7 +49,9 @@ LspciTree::Parent LspciTree::branch_at(std::size_t column, bool last) {
   // Text that was typed again is sometimes a column off.
   for (const std::size_t near : {column + 1, column - 1, column + 2, column - 2})
     if (found == branches_.end() || found->second.closed)
-      if (const auto other = branches_.find(near); other != branches_.end() && !other->second.closed) found = other;
+      if (const auto other = branches_.find(near);
+          other != branches_.end() && !other->second.closed)
+        found = other;
   if (found == branches_.end() || found->second.closed) {
     branches_.erase(branches_.lower_bound(column), branches_.end());
     return {};
@@ -68,7 +71,9 @@ bool LspciTree::bus(Cursor& cursor, Machine& machine) {
   if (!buses) return false;
   cursor.at += end + 1;
   if (!cursor.function) {
-    cursor.parent = {std::nullopt, fmt::format("{}:{:02x}", buses->domain.empty() ? "0000" : buses->domain, buses->first)};
+    cursor.parent = {
+        std::nullopt,
+        fmt::format("{}:{:02x}", buses->domain.empty() ? "0000" : buses->domain, buses->first)};
     return true;
   }
   Function& bridge = machine.functions[*cursor.function];
@@ -90,7 +95,8 @@ bool LspciTree::function(Cursor& cursor, Machine& machine) {
   const std::string slot(cursor.text.substr(cursor.at, 4));
   if (cursor.parent.bridge) {
     const Function& bridge = machine.functions[*cursor.parent.bridge];
-    const std::string domain = bridge.address.empty() ? "0000" : bridge.address.substr(0, bridge.address.size() - 8);
+    const std::string domain =
+        bridge.address.empty() ? "0000" : bridge.address.substr(0, bridge.address.size() - 8);
     function.address = fmt::format("{}:{:02x}:{}", domain, bridge.secondary.value_or(0), slot);
     function.above = cursor.parent.bridge;
   } else if (!cursor.parent.root_bus.empty()) {
@@ -135,7 +141,8 @@ bool LspciTree::line(std::string_view text, Machine& machine) {
     }
   }
   if (cursor.function && cursor.at < text.size())
-    read_lspci_words(text::trim(text.substr(cursor.at)), false, machine.functions[*cursor.function]);
+    read_lspci_words(text::trim(text.substr(cursor.at)), false,
+                     machine.functions[*cursor.function]);
   return any;
 }
 

@@ -9,8 +9,8 @@
 
 namespace gdr::observed {
 
-/// Reads the drawing of lspci -t. A line hangs below the branch that an earlier line drew in its column; where grep took that line
-/// away, what hangs there has no known parent.
+/// Reads the drawing of lspci -t. A line hangs below the branch that an earlier line drew in its
+/// column; where grep took that line away, what hangs there has no known parent.
 class LspciTree {
  public:
   /// True when the line is part of such a drawing. Functions go to `machine`.

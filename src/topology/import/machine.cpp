@@ -28,7 +28,10 @@ namespace gdr {
 namespace {
 
 bool is_archive(std::string_view text) {
-  for (const std::string_view magic : {std::string_view("BZh"), std::string_view("\x1f\x8b"), std::string_view("\xfd" "7zXZ"), std::string_view("\x28\xb5\x2f\xfd")})
+  for (const std::string_view magic : {std::string_view("BZh"), std::string_view("\x1f\x8b"),
+                                       std::string_view("\xfd"
+                                                        "7zXZ"),
+                                       std::string_view("\x28\xb5\x2f\xfd")})
     if (text.starts_with(magic)) return true;
   return text.size() > 262 && text.substr(257, 5) == "ustar";
 }
@@ -46,11 +49,15 @@ observed::Machine read_text(const NamedText& input) {
   observed::merge(machine, facts.take());
   if (machine.formats.empty()) {
     const auto others = for_other_commands(input.text);
-    throw InputError(others.empty()
-                         ? fmt::format("{}: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m "
-                                       "print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys",
-                                       input.name)
-                         : fmt::format("{}: {}, which {} FILE reads", input.name, others.front().what, others.front().command));
+    throw InputError(
+        others.empty()
+            ? fmt::format(
+                  "{}: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and "
+                  "nvidia-smi topo -m "
+                  "print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys",
+                  input.name)
+            : fmt::format("{}: {}, which {} FILE reads", input.name, others.front().what,
+                          others.front().command));
   }
   return machine;
 }
@@ -68,43 +75,54 @@ observed::Machine read_one(const NamedText& input) {
     case InputKind::text:
       return read_text(input);
     case InputKind::nccl_xml:
-      throw InputError(fmt::format("{}: a topology file of NCCL is complete; give it without other listings", input.name));
+      throw InputError(fmt::format(
+          "{}: a topology file of NCCL is complete; give it without other listings", input.name));
     case InputKind::topology:
       break;
   }
-  throw InputError(fmt::format("{}: a topology of gdr already; nothing to import. Topologies are joined by importing two or more of them and nothing else", input.name));
+  throw InputError(
+      fmt::format("{}: a topology of gdr already; nothing to import. Topologies are joined by "
+                  "importing two or more of them and nothing else",
+                  input.name));
 }
 
 std::string topology_name(const std::string& path) {
   std::string name = std::filesystem::path(path).stem().string();
   for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.') c = '-';
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.')
+      c = '-';
   return name.empty() || name == "-" || name == "." ? "imported" : name;
 }
 
-Topology topology_of(const observed::Machine& machine, const std::string& name, const ModelLibrary* models) {
+Topology topology_of(const observed::Machine& machine, const std::string& name,
+                     const ModelLibrary* models) {
   if (machine.functions.empty() && !machine.matrix && machine.loose_acs.empty())
-    throw InputError(fmt::format("{}: only {}, and no PCI device; give it together with the output of lspci -tv or nvidia-smi topo -m", name,
-                                 fmt::join(machine.formats, ", ")));
+    throw InputError(
+        fmt::format("{}: only {}, and no PCI device; give it together with the output of lspci -tv "
+                    "or nvidia-smi topo -m",
+                    name, fmt::join(machine.formats, ", ")));
   Topology topology;
   topology.name = topology_name(name);
   topology.description = fmt::format("imported from {}", fmt::join(machine.formats, ", "));
   topology.hosts.push_back(observed::make_host(machine, nccl::Identifier(models)));
   const Host& host = topology.hosts.front();
   if (!host.devices.empty() || !host.remarks.empty()) return topology;
-  const bool names = std::any_of(machine.functions.begin(), machine.functions.end(), [](const observed::Function& function) {
-    return function.pci_class.has_value() || !function.text.empty();
-  });
+  const bool names = std::any_of(machine.functions.begin(), machine.functions.end(),
+                                 [](const observed::Function& function) {
+                                   return function.pci_class.has_value() || !function.text.empty();
+                                 });
   throw InputError(fmt::format("{}: {} PCI functions, {}", name, machine.functions.size(),
                                names ? "and no GPU, NIC or drive among them"
-                                     : "without their names, so it is not known what they are; give lspci -tv, or lspci -nn with it"));
+                                     : "without their names, so it is not known what they are; "
+                                       "give lspci -tv, or lspci -nn with it"));
 }
 
 Topology join_files(const std::vector<NamedText>& inputs) {
   std::vector<Topology> topologies;
   std::vector<std::string> files;
   for (const NamedText& input : inputs) {
-    topologies.push_back(read_topology(json::parse(input.text, input.name), input.name, std::filesystem::path(input.name).parent_path().string()));
+    topologies.push_back(read_topology(json::parse(input.text, input.name), input.name,
+                                       std::filesystem::path(input.name).parent_path().string()));
     files.push_back(input.name);
   }
   Topology joined = join(topologies, files);
@@ -119,8 +137,12 @@ void note_tables(const std::vector<NamedText>& inputs, observed::Machine& machin
   };
   const auto count = std::count_if(inputs.begin(), inputs.end(), has_table);
   if (count > 1)
-    machine.remarks.push_back({"tables-are-one-machine", Severity::note, "host", fmt::format("{} inputs hold a table of nvidia-smi topo -m, and all inputs are taken for one machine.", count),
-                               "If they are of several hosts, import each by itself, then join the files: gdr import A.json B.json."});
+    machine.remarks.push_back({"tables-are-one-machine", Severity::note, "host",
+                               fmt::format("{} inputs hold a table of nvidia-smi topo -m, and all "
+                                           "inputs are taken for one machine.",
+                                           count),
+                               "If they are of several hosts, import each by itself, then join the "
+                               "files: gdr import A.json B.json."});
 }
 
 }  // namespace
@@ -133,20 +155,24 @@ std::vector<ForAnotherCommand> for_other_commands(std::string_view text) {
   };
   static constexpr std::string_view verify = "gdr verify MACHINE --measured";
   static constexpr std::string_view log = "gdr nccl --log";
-  static constexpr std::array<Mark, 10> marks{{{"BW average[", "bandwidths that ib_write_bw or the like measured", verify},
-                                               {"t_typical[usec]", "latencies that ib_write_lat or the like measured", verify},
-                                               {"algbw", "bandwidths that nccl-tests measured", verify},
-                                               {"# OSU ", "figures that OSU's tests measured", verify},
-                                               {"XferType:", "throughput that gdsio measured", verify},
-                                               {"Bandwidth Matrix (GB/s)", "bandwidths that p2pBandwidthLatencyTest measured", verify},
-                                               {"GPU(row)", "bandwidths that nvbandwidth measured", verify},
-                                               {"NCCL INFO", "a log of NCCL", log},
-                                               {"NCCL WARN", "a log of NCCL", log},
-                                               {"GPU Direct RDMA ", "lines of a log of NCCL", log}}};
+  static constexpr std::array<Mark, 10> marks{
+      {{"BW average[", "bandwidths that ib_write_bw or the like measured", verify},
+       {"t_typical[usec]", "latencies that ib_write_lat or the like measured", verify},
+       {"algbw", "bandwidths that nccl-tests measured", verify},
+       {"# OSU ", "figures that OSU's tests measured", verify},
+       {"XferType:", "throughput that gdsio measured", verify},
+       {"Bandwidth Matrix (GB/s)", "bandwidths that p2pBandwidthLatencyTest measured", verify},
+       {"GPU(row)", "bandwidths that nvbandwidth measured", verify},
+       {"NCCL INFO", "a log of NCCL", log},
+       {"NCCL WARN", "a log of NCCL", log},
+       {"GPU Direct RDMA ", "lines of a log of NCCL", log}}};
   std::vector<ForAnotherCommand> found;
   for (const Mark& mark : marks) {
-    const bool known = std::any_of(found.begin(), found.end(), [&](const ForAnotherCommand& other) { return other.command == mark.command; });
-    if (!known && text.find(mark.words) != std::string_view::npos) found.push_back({std::string(mark.what), std::string(mark.command)});
+    const bool known = std::any_of(found.begin(), found.end(), [&](const ForAnotherCommand& other) {
+      return other.command == mark.command;
+    });
+    if (!known && text.find(mark.words) != std::string_view::npos)
+      found.push_back({std::string(mark.what), std::string(mark.command)});
   }
   return found;
 }
@@ -160,7 +186,9 @@ InputKind recognise(const NamedText& input) {
     const json::Value document = json::parse(text, input.name);
     if (document.find("hosts") != nullptr) return InputKind::topology;
     if (document.find("captured") != nullptr) return InputKind::capture;
-    throw InputError(fmt::format("{}: JSON, but neither a topology (with \"hosts\") nor a capture (with \"captured\")", input.name));
+    throw InputError(fmt::format(
+        "{}: JSON, but neither a topology (with \"hosts\") nor a capture (with \"captured\")",
+        input.name));
   }
   // A list of objects is a dump; a line of lspci's tree or a log may begin with a bracket, too.
   if (text[start] == '[' && text.find_first_not_of(" \t\r\n[", start) != std::string_view::npos &&
@@ -188,7 +216,10 @@ observed::Machine read_machine(const std::vector<NamedText>& inputs) {
 
 Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models) {
   if (inputs.empty()) throw InputError("import: at least one file is needed");
-  const auto all_are = [&](InputKind kind) { return std::all_of(inputs.begin(), inputs.end(), [&](const NamedText& input) { return recognise(input) == kind; }); };
+  const auto all_are = [&](InputKind kind) {
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [&](const NamedText& input) { return recognise(input) == kind; });
+  };
   if (inputs.size() > 1 && all_are(InputKind::topology)) return join_files(inputs);
   if (all_are(InputKind::nccl_xml)) return import_nccl_xml(inputs, models);
   return topology_of(read_machine(inputs), inputs.front().name, models);

@@ -24,15 +24,20 @@ enum class InputKind {
   text,     ///< what tools printed: lspci, nvidia-smi topo -m, lscpu...
 };
 
-/// Throws InputError for XML of another kind, for JSON of another kind and for an empty text, saying what it is.
+/// Throws InputError for XML of another kind, for JSON of another kind and for an empty text,
+/// saying what it is.
 InputKind recognise(const NamedText& input);
 
-/// Listings of one machine as one host, or NCCL's files as one host each, or topologies of this project joined (join.hpp). Kinds are recognised by content. Several listings are
-/// merged; where they contradict each other a remark says so. `models` gives devices their models by PCI ids (nullptr: none).
-/// Throws InputError naming the input: nothing in it that tells of a machine, or kinds that do not go together.
+/// Listings of one machine as one host, or NCCL's files as one host each, or topologies of this
+/// project joined (join.hpp). Kinds are recognised by content. Several listings are merged; where
+/// they contradict each other a remark says so. `models` gives devices their models by PCI ids
+/// (nullptr: none). Throws InputError naming the input: nothing in it that tells of a machine, or
+/// kinds that do not go together.
 Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models = nullptr);
-/// The same with files, folders that hold a copy of /sys, "/" for this machine and "-" for standard input.
-Topology import_machine(const std::vector<std::string>& paths, const ModelLibrary* models = nullptr);
+/// The same with files, folders that hold a copy of /sys, "/" for this machine and "-" for standard
+/// input.
+Topology import_machine(const std::vector<std::string>& paths,
+                        const ModelLibrary* models = nullptr);
 
 /// What the inputs say, before it becomes a topology; no NCCL files and no topologies among them.
 observed::Machine read_machine(const std::vector<NamedText>& inputs);
@@ -43,7 +48,8 @@ struct ForAnotherCommand {
   std::string command;  ///< "gdr nccl --log"; the file follows
   bool operator==(const ForAnotherCommand&) const = default;
 };
-/// By words that only such output has; one for each command, since NCCL's log and what nccl-tests print often are in one file.
+/// By words that only such output has; one for each command, since NCCL's log and what nccl-tests
+/// print often are in one file.
 std::vector<ForAnotherCommand> for_other_commands(std::string_view text);
 
 /// A file; for "-" standard input, at most 64 MiB.

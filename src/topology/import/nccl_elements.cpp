@@ -35,7 +35,8 @@ void keep_below(const xml::Element& parent, const Place& place, std::vector<Nccl
 
 bool is_gpu_link(std::string_view tag) { return tag == "nvlink" || tag == "xgmi" || tag == "c2c"; }
 
-std::vector<NcclElement> keep(const xml::Element& element, const std::function<bool(const xml::Element&)>& is_device) {
+std::vector<NcclElement> keep(const xml::Element& element,
+                              const std::function<bool(const xml::Element&)>& is_device) {
   std::vector<NcclElement> kept{{element.tag, element.attributes}};
   std::size_t devices = 0;
   for (const xml::Element& child : element.children) {
@@ -69,7 +70,8 @@ xml::Element restore(const std::vector<NcclElement>& elements, std::vector<xml::
       depth = parent->second + 1;
     }
     xml::Element* parent = &root;
-    for (std::size_t level = 1; level < depth && !parent->children.empty(); ++level) parent = &parent->children.back();
+    for (std::size_t level = 1; level < depth && !parent->children.empty(); ++level)
+      parent = &parent->children.back();
     parent->children.push_back({tag, element->attributes, {}});
     if (!element->tag.starts_with('/')) depth_of[element->tag] = depth;
   }
@@ -93,7 +95,8 @@ void set_attribute(NcclElement& element, std::string_view name, std::string valu
 }
 
 const NcclElement* find(const std::vector<NcclElement>& elements, std::string_view tag) {
-  const auto found = std::find_if(elements.begin(), elements.end(), [&](const NcclElement& e) { return e.tag == tag; });
+  const auto found = std::find_if(elements.begin(), elements.end(),
+                                  [&](const NcclElement& e) { return e.tag == tag; });
   return found != elements.end() ? &*found : nullptr;
 }
 

@@ -27,8 +27,9 @@ std::string lower(std::string_view text) {
 }
 
 bool is_hex(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
 }
 
 /// "0x10de" as "10de"; empty for anything else.
@@ -39,8 +40,8 @@ std::string hex4(const NcclElement& element, std::string_view name) {
   return digits.starts_with("0x") && is_hex(digits.substr(2)) ? digits.substr(2) : std::string();
 }
 
-/// By class, the elements inside, and for displays the vendor: the VGA of a management controller is no accelerator, and neither
-/// are AMD's old boards of class 0x0300.
+/// By class, the elements inside, and for displays the vendor: the VGA of a management controller
+/// is no accelerator, and neither are AMD's old boards of class 0x0300.
 DeviceKind kind_of(const std::vector<NcclElement>& elements, bool has_children) {
   if (has_children) return DeviceKind::pci_switch;
   if (elements.front().tag == "nic" || find(elements, "nic") != nullptr)
@@ -51,7 +52,8 @@ DeviceKind kind_of(const std::vector<NcclElement>& elements, bool has_children) 
   const std::string vendor = hex4(elements.front(), "vendor");
   if (pci_class.starts_with("0x0302")) return DeviceKind::gpu;
   if (pci_class.starts_with("0x0300") && vendor == nvidia) return DeviceKind::gpu;
-  if ((pci_class.starts_with("0x0380") || pci_class.starts_with("0x1200")) && (vendor == nvidia || vendor == amd))
+  if ((pci_class.starts_with("0x0380") || pci_class.starts_with("0x1200")) &&
+      (vendor == nvidia || vendor == amd))
     return DeviceKind::gpu;
   if (pci_class.starts_with("0x02")) return DeviceKind::nic;
   if (pci_class.starts_with("0x0108")) return DeviceKind::nvme;
@@ -78,7 +80,9 @@ std::optional<bool> flag(const NcclElement& element, std::string_view name) {
 }
 
 bool is_device_name(std::string_view text) {
-  const auto good = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.'; };
+  const auto good = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+  };
   return !text.empty() && std::all_of(text.begin(), text.end(), good);
 }
 
@@ -89,23 +93,29 @@ void read_nic(Device& device) {
   device.ports.reset();
   constexpr std::size_t most_ports = 16;  // what a topology file takes; more are virtual interfaces
   if (!nets.empty() && nets.size() <= most_ports) device.ports = static_cast<int>(nets.size());
-  device.port_rate = common<Bandwidth>(nets, [](const NcclElement& net) -> std::optional<Bandwidth> {
-    const auto megabits = integer_attribute(net, "speed");
-    if (!megabits || *megabits <= 0 || *megabits > 100'000'000) return std::nullopt;
-    return Bandwidth{static_cast<double>(*megabits) * 1.25e5};
-  });
+  device.port_rate =
+      common<Bandwidth>(nets, [](const NcclElement& net) -> std::optional<Bandwidth> {
+        const auto megabits = integer_attribute(net, "speed");
+        if (!megabits || *megabits <= 0 || *megabits > 100'000'000) return std::nullopt;
+        return Bandwidth{static_cast<double>(*megabits) * 1.25e5};
+      });
   device.gdr = common<bool>(nets, [](const NcclElement& net) { return flag(net, "gdr"); });
-  // Ports of verbs devices count from 1; NCCL's socket transport writes 0 and the name of an interface.
-  const auto name = common<std::string>(nets, [](const NcclElement& net) -> std::optional<std::string> {
-    const auto port = integer_attribute(net, "port");
-    const std::string* text = attribute(net, "name");
-    return port && *port >= 1 && text != nullptr && is_device_name(*text) ? std::optional(*text) : std::nullopt;
-  });
+  // Ports of verbs devices count from 1; NCCL's socket transport writes 0 and the name of an
+  // interface.
+  const auto name =
+      common<std::string>(nets, [](const NcclElement& net) -> std::optional<std::string> {
+        const auto port = integer_attribute(net, "port");
+        const std::string* text = attribute(net, "name");
+        return port && *port >= 1 && text != nullptr && is_device_name(*text) ? std::optional(*text)
+                                                                              : std::nullopt;
+      });
   device.rdma_device = name.value_or("");
   const std::string* pci_class = attribute(device.nccl.front(), "class");
   device.link_layer.reset();
-  if (pci_class != nullptr && pci_class->starts_with("0x0207")) device.link_layer = LinkLayer::infiniband;
-  if (pci_class != nullptr && pci_class->starts_with("0x0200")) device.link_layer = LinkLayer::ethernet;
+  if (pci_class != nullptr && pci_class->starts_with("0x0207"))
+    device.link_layer = LinkLayer::infiniband;
+  if (pci_class != nullptr && pci_class->starts_with("0x0200"))
+    device.link_layer = LinkLayer::ethernet;
 }
 
 }  // namespace
@@ -116,7 +126,8 @@ std::optional<PcieLink> parse_link(std::string_view speed, std::string_view widt
   const std::string_view unit = speed.substr(static_cast<std::size_t>(stop - speed.data()));
   if (error != std::errc{} || !unit.starts_with(" GT/s")) return std::nullopt;
   int lanes = 0;
-  const auto [width_end, width_error] = std::from_chars(width.data(), width.data() + width.size(), lanes);
+  const auto [width_end, width_error] =
+      std::from_chars(width.data(), width.data() + width.size(), lanes);
   if (width_error != std::errc{} || width_end != width.data() + width.size()) return std::nullopt;
   constexpr std::array<int, 7> widths{1, 2, 4, 8, 12, 16, 32};
   if (std::find(widths.begin(), widths.end(), lanes) == widths.end()) return std::nullopt;
@@ -125,13 +136,16 @@ std::optional<PcieLink> parse_link(std::string_view speed, std::string_view widt
   return std::nullopt;
 }
 
-std::string link_speed_text(int generation) { return fmt::format("{:.1f} GT/s PCIe", gigatransfers_per_lane(generation)); }
+std::string link_speed_text(int generation) {
+  return fmt::format("{:.1f} GT/s PCIe", gigatransfers_per_lane(generation));
+}
 
 std::string parse_address(std::string_view bus_id) {
   const std::string text = lower(bus_id);
   const std::size_t domain = text.find(':');
-  const bool shaped = domain != std::string::npos && domain >= 4 && domain <= 8 && text.size() == domain + 8 &&
-                      text[domain + 3] == ':' && text[domain + 6] == '.';
+  const bool shaped = domain != std::string::npos && domain >= 4 && domain <= 8 &&
+                      text.size() == domain + 8 && text[domain + 3] == ':' &&
+                      text[domain + 6] == '.';
   if (!shaped) return {};
   std::string digits = text;
   for (const std::size_t at : {domain + 6, domain + 3, domain}) digits.erase(at, 1);
@@ -141,8 +155,11 @@ std::string parse_address(std::string_view bus_id) {
 bool is_virtual_bridge(const NcclElement& pci) {
   const std::string vendor = hex4(pci, "vendor");
   const std::string device = hex4(pci, "device");
-  if (vendor == "1b36") return device == "0001" || device == "0009" || device == "000b" || device == "000c" || device == "000e";
-  // QEMU's switch takes the ids of a real chip, TI's XIO3130, which is a Gen1 x1 part: no GPU server has one.
+  if (vendor == "1b36")
+    return device == "0001" || device == "0009" || device == "000b" || device == "000c" ||
+           device == "000e";
+  // QEMU's switch takes the ids of a real chip, TI's XIO3130, which is a Gen1 x1 part: no GPU
+  // server has one.
   if (vendor == "104c" && (device == "8232" || device == "8233")) {
     const std::string* speed = attribute(pci, "link_speed");
     const std::string* width = attribute(pci, "link_width");
@@ -166,11 +183,14 @@ void read_facts(Device& device) {
     const std::string vendor = hex4(own, "vendor");
     const std::string id = hex4(own, "device");
     // Providers write 0xffff for switches that they hide from their guests.
-    device.pci_id = vendor.empty() || id.empty() || vendor == "ffff" ? std::string() : vendor + ":" + id;
+    device.pci_id =
+        vendor.empty() || id.empty() || vendor == "ffff" ? std::string() : vendor + ":" + id;
     const std::string* speed = attribute(own, "link_speed");
     const std::string* width = attribute(own, "link_width");
     device.link.reset();
-    if (speed != nullptr && width != nullptr && !is_virtual_bridge(own) && !is_integrated_gpu(device.pci_id)) device.link = parse_link(*speed, *width);
+    if (speed != nullptr && width != nullptr && !is_virtual_bridge(own) &&
+        !is_integrated_gpu(device.pci_id))
+      device.link = parse_link(*speed, *width);
   }
   if (device.kind == DeviceKind::nic) read_nic(device);
   if (device.kind == DeviceKind::gpu) {
@@ -189,7 +209,8 @@ std::vector<std::string> numa_nodes_of(const Host& host) {
     std::string_view at = host.devices[i].under;
     for (std::size_t steps = 0; !nodes.contains(at) && steps < host.devices.size(); ++steps) {
       const auto parent = index.find(at);
-      at = parent != index.end() ? std::string_view(host.devices[parent->second].under) : std::string_view();
+      at = parent != index.end() ? std::string_view(host.devices[parent->second].under)
+                                 : std::string_view();
       if (at.empty()) break;
     }
     if (nodes.contains(at)) result[i] = at;
@@ -205,7 +226,8 @@ struct LinkTargets {
 
   explicit LinkTargets(const Host& host) {
     for (const Device& device : host.devices)
-      if ((device.kind == DeviceKind::gpu || device.kind == DeviceKind::nvswitch) && !device.address.empty())
+      if ((device.kind == DeviceKind::gpu || device.kind == DeviceKind::nvswitch) &&
+          !device.address.empty())
         by_address.emplace(device.address, &device);
   }
   [[nodiscard]] const Device* find(const std::string* bus_id) const {
@@ -214,16 +236,18 @@ struct LinkTargets {
   }
 };
 
-/// The name at the far end of a link, "" for an NVSwitch that is not shown, nullopt for one that leads nowhere: to a GPU that
-/// this system was not given, or back to itself as in Azure's files.
-std::optional<std::string> far_end(const NcclElement& element, const Device& from, const std::string& numa,
-                                   const LinkTargets& targets) {
+/// The name at the far end of a link, "" for an NVSwitch that is not shown, nullopt for one that
+/// leads nowhere: to a GPU that this system was not given, or back to itself as in Azure's files.
+std::optional<std::string> far_end(const NcclElement& element, const Device& from,
+                                   const std::string& numa, const LinkTargets& targets) {
   const std::string* tclass = attribute(element, "tclass");
   if (element.tag == "c2c" || (tclass != nullptr && *tclass == "0x068001")) return numa;
   const Device* target = targets.find(attribute(element, "target"));
   const bool to_gpu = element.tag == "xgmi" || (tclass != nullptr && tclass->starts_with("0x03"));
   if (to_gpu)
-    return target != nullptr && target->kind == DeviceKind::gpu && target != &from ? std::optional(target->name) : std::nullopt;
+    return target != nullptr && target->kind == DeviceKind::gpu && target != &from
+               ? std::optional(target->name)
+               : std::nullopt;
   return target != nullptr && target->kind == DeviceKind::nvswitch ? target->name : std::string();
 }
 
@@ -250,9 +274,11 @@ std::vector<NvLink> read_nvlinks(const Host& host) {
       const auto count = integer_attribute(element, "count");
       if (!is_gpu_link(element.tag) || !count) continue;
       if (*count < 1 || *count > 64)
-        throw InputError(fmt::format("<{}> of {} has count \"{}\", allowed: 1 to 64", element.tag, device.name, *count));
+        throw InputError(fmt::format("<{}> of {} has count \"{}\", allowed: 1 to 64", element.tag,
+                                     device.name, *count));
       const auto to = far_end(element, device, numa_nodes[i], targets);
-      if (!to || index_of.contains({*to, device.name})) continue;  // a pair may stand at its other end already
+      if (!to || index_of.contains({*to, device.name}))
+        continue;  // a pair may stand at its other end already
       const auto [at, is_new] = index_of.emplace(std::pair(device.name, *to), links.size());
       if (is_new) links.push_back({device.name, *to, 0, link_model(element, device), {}});
       int& total = links[at->second].count;

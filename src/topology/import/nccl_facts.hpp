@@ -9,8 +9,9 @@
 
 namespace gdr::nccl {
 
-/// What the kept elements of a device say of it: kind, address, ids, link, ports. Import fills a new device with it; export
-/// compares to see what was changed since. Model, name and place in the tree are not touched.
+/// What the kept elements of a device say of it: kind, address, ids, link, ports. Import fills a
+/// new device with it; export compares to see what was changed since. Model, name and place in the
+/// tree are not touched.
 void read_facts(Device& device);
 
 /// What the elements of a host's devices say of NVLink, xGMI and C2C.

@@ -11,7 +11,8 @@
 
 namespace gdr::nccl {
 
-/// Finds models by PCI ids, RCCL's gcn and cpuid. What no model claims, or two claim, stays without a model.
+/// Finds models by PCI ids, RCCL's gcn and cpuid. What no model claims, or two claim, stays without
+/// a model.
 class Identifier {
  public:
   /// Without a library nothing is found.
@@ -32,11 +33,12 @@ class Identifier {
   std::map<std::tuple<std::string, int, int>, std::string> cpus_;
 };
 
-/// RCCL's gcn as the compiler's name of the architecture: 908 or gfx908 is gfx908, 910 is gfx90a. Empty when the element has
-/// none.
+/// RCCL's gcn as the compiler's name of the architecture: 908 or gfx908 is gfx908, 910 is gfx90a.
+/// Empty when the element has none.
 std::string gfx_name(const NcclElement& gpu);
 
-/// Family as /proc/cpuinfo has it: NCCL shifts the extended family by four bits too many, so that AMD's family 25 becomes 175.
+/// Family as /proc/cpuinfo has it: NCCL shifts the extended family by four bits too many, so that
+/// AMD's family 25 becomes 175.
 int cpu_family(std::int64_t nccl_family);
 /// The way back.
 int nccl_family(int cpu_family);

@@ -14,12 +14,14 @@ namespace {
 
 std::string or_generic(const std::string& model) { return model.empty() ? "generic" : model; }
 
-/// The cores [first, first + count) as the kernel prints a mask: groups of eight digits, the highest first.
+/// The cores [first, first + count) as the kernel prints a mask: groups of eight digits, the
+/// highest first.
 std::string core_mask(std::int64_t first, std::int64_t count) {
   std::string mask;
   for (std::int64_t group = (first + count + 31) / 32 - 1; group >= 0; --group) {
     std::uint32_t bits = 0;
-    for (std::int64_t core = std::max(first, group * 32); core < std::min(first + count, group * 32 + 32); ++core)
+    for (std::int64_t core = std::max(first, group * 32);
+         core < std::min(first + count, group * 32 + 32); ++core)
       bits |= std::uint32_t{1} << static_cast<unsigned>(core - group * 32);
     mask += fmt::format("{}{:08x}", mask.empty() ? "" : ",", bits);
   }
@@ -67,8 +69,10 @@ const CpuModel* Inventor::cpu_model(const std::string& name) const {
 std::string Inventor::pci_id(const Device& device) const {
   if (!device.pci_id.empty()) return device.pci_id;
   const std::vector<std::string>* ids = nullptr;
-  if (device.kind == DeviceKind::gpu && gpu_model(device) != nullptr) ids = &gpu_model(device)->header.pci_ids;
-  if (device.kind == DeviceKind::nic && nic_model(device) != nullptr) ids = &nic_model(device)->header.pci_ids;
+  if (device.kind == DeviceKind::gpu && gpu_model(device) != nullptr)
+    ids = &gpu_model(device)->header.pci_ids;
+  if (device.kind == DeviceKind::nic && nic_model(device) != nullptr)
+    ids = &nic_model(device)->header.pci_ids;
   if (device.kind == DeviceKind::pci_switch && has_model("switch", device.model))
     ids = &models_->pci_switch(device.model).header.pci_ids;
   return ids != nullptr && !ids->empty() ? ids->front() : std::string();
@@ -84,20 +88,24 @@ const std::string& Inventor::bus_id(const Device& device) {
   if (id.empty()) id = device.address;
   // Domains from fffe down are used by no machine.
   for (std::size_t n = index; id.empty(); n += host_.devices.size()) {
-    const std::string made_up = fmt::format("{:04x}:{:02x}:00.0", 0xfffeU - (n / 256) % 0xf000U, n % 256);
+    const std::string made_up =
+        fmt::format("{:04x}:{:02x}:00.0", 0xfffeU - (n / 256) % 0xf000U, n % 256);
     if (addresses_.insert(made_up).second) id = made_up;
   }
   return id;
 }
 
 std::vector<NcclElement> Inventor::device(const Device& device) {
-  if (device.kind != DeviceKind::gpu && device.kind != DeviceKind::nic && device.kind != DeviceKind::pci_switch) return {};
+  if (device.kind != DeviceKind::gpu && device.kind != DeviceKind::nic &&
+      device.kind != DeviceKind::pci_switch)
+    return {};
   NcclElement pci{"pci", {{"busid", bus_id(device)}, {"class", std::string(class_of(device))}}};
   if (const std::string id = pci_id(device); !id.empty()) {
     pci.attributes.emplace_back("vendor", "0x" + id.substr(0, 4));
     pci.attributes.emplace_back("device", "0x" + id.substr(5));
   }
-  pci.attributes.emplace_back("link_speed", device.link ? link_speed_text(device.link->generation) : "");
+  pci.attributes.emplace_back("link_speed",
+                              device.link ? link_speed_text(device.link->generation) : "");
   pci.attributes.emplace_back("link_width", device.link ? std::to_string(device.link->width) : "0");
   std::vector<NcclElement> elements{pci};
   if (device.kind == DeviceKind::gpu) elements.push_back(gpu(device));
@@ -122,7 +130,8 @@ NcclElement Inventor::gpu(const Device& device) {
 std::vector<NcclElement> Inventor::nic(const Device& device) {
   std::vector<NcclElement> elements{{"nic", {}}};
   const NicModel* model = nic_model(device);
-  const int ports = device.ports.value_or(model != nullptr && !device.model.empty() ? static_cast<int>(model->ports.value) : 1);
+  const int ports = device.ports.value_or(
+      model != nullptr && !device.model.empty() ? static_cast<int>(model->ports.value) : 1);
   for (int port = 1; port <= ports; ++port) elements.push_back(net(device, port));
   return elements;
 }
@@ -130,14 +139,18 @@ std::vector<NcclElement> Inventor::nic(const Device& device) {
 NcclElement Inventor::net(const Device& device, int port) {
   const NicModel* model = nic_model(device);
   const std::int64_t dev = next_net_++;
-  NcclElement net{"net", {{"name", device.rdma_device.empty() ? device.name : device.rdma_device}, {"dev", std::to_string(dev)}}};
+  NcclElement net{"net",
+                  {{"name", device.rdma_device.empty() ? device.name : device.rdma_device},
+                   {"dev", std::to_string(dev)}}};
   std::optional<Bandwidth> rate = device.port_rate;
   if (!rate && model != nullptr) rate = model->port_rate.value;
-  if (rate) net.attributes.emplace_back("speed", fmt::format("{:.0f}", rate->bytes_per_second / 1.25e5));
+  if (rate)
+    net.attributes.emplace_back("speed", fmt::format("{:.0f}", rate->bytes_per_second / 1.25e5));
   const bool gdr = device.gdr.value_or(model == nullptr || model->rdma.value != "none");
   net.attributes.emplace_back("port", std::to_string(port));
   net.attributes.emplace_back("latency", "0.000000");
-  net.attributes.emplace_back("guid", fmt::format("{:#x}", ((host_index_ + 1) << 24U) + static_cast<std::size_t>(dev) + 1));
+  net.attributes.emplace_back(
+      "guid", fmt::format("{:#x}", ((host_index_ + 1) << 24U) + static_cast<std::size_t>(dev) + 1));
   net.attributes.emplace_back("maxconn", "131072");
   net.attributes.emplace_back("gdr", gdr ? "1" : "0");
   return net;
@@ -146,7 +159,8 @@ NcclElement Inventor::net(const Device& device, int port) {
 std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
   // numaN is node N; another name takes its place in the list.
   std::int64_t id = &numa - host_.numa_nodes.data();
-  if (numa.name.starts_with("numa")) std::from_chars(numa.name.data() + 4, numa.name.data() + numa.name.size(), id);
+  if (numa.name.starts_with("numa"))
+    std::from_chars(numa.name.data() + 4, numa.name.data() + numa.name.size(), id);
   NcclElement cpu{"cpu", {{"numaid", std::to_string(id)}}};
   const auto socket = socket_index(host_, numa.socket);
   const std::string model_name = socket ? host_.sockets[*socket].model : std::string();
@@ -164,12 +178,16 @@ std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
 void Inventor::set_cpu(NcclElement& cpu, const std::string& name) const {
   const CpuModel* model = cpu_model(name);
   const bool known = model != nullptr && !model->cpuid.empty();
-  // NCCL refuses a cpu without arch, and an x86 one without vendor; for a vendor that it does not know it assumes nothing.
+  // NCCL refuses a cpu without arch, and an x86 one without vendor; for a vendor that it does not
+  // know it assumes nothing.
   set_attribute(cpu, "arch", model != nullptr && !model->arch.empty() ? model->arch : "x86_64");
   set_attribute(cpu, "vendor", known ? model->cpuid.front().vendor : "unknown");
-  set_attribute(cpu, "familyid", std::to_string(known ? nccl_family(model->cpuid.front().family) : 0));
+  set_attribute(cpu, "familyid",
+                std::to_string(known ? nccl_family(model->cpuid.front().family) : 0));
   set_attribute(cpu, "modelid",
-                std::to_string(known && !model->cpuid.front().models.empty() ? model->cpuid.front().models.front() : 0));
+                std::to_string(known && !model->cpuid.front().models.empty()
+                                   ? model->cpuid.front().models.front()
+                                   : 0));
 }
 
 int Inventor::c2c_bandwidth(const NvLink& link) const {

@@ -9,7 +9,8 @@
 
 namespace gdr::nccl {
 
-/// Makes up the elements of devices that came from no NCCL file. Numbers go on after those that kept elements use.
+/// Makes up the elements of devices that came from no NCCL file. Numbers go on after those that
+/// kept elements use.
 class Inventor {
  public:
   Inventor(const Host& host, std::size_t host_index, const ModelLibrary* models);

@@ -29,13 +29,16 @@ class FunctionMerger {
     text("RDMA device", into_.rdma_device, from_.rdma_device);
     if (into_.text.empty()) into_.text = from_.text;
     if (into_.driver.empty()) into_.driver = from_.driver;
-    const bool same_class = into_.pci_class && from_.pci_class && (*into_.pci_class >> 8U) == (*from_.pci_class >> 8U);
+    const bool same_class =
+        into_.pci_class && from_.pci_class && (*into_.pci_class >> 8U) == (*from_.pci_class >> 8U);
     if (!same_class) value("class", into_.pci_class, from_.pci_class);
     fill(into_.secondary, from_.secondary);
     fill(into_.subordinate, from_.subordinate);
     fill(into_.port_type, from_.port_type);
-    if (into_.numa_node.value_or(-1) < 0) into_.numa_node = from_.numa_node ? from_.numa_node : into_.numa_node;
-    else if (from_.numa_node.value_or(-1) >= 0) value("NUMA node", into_.numa_node, from_.numa_node);
+    if (into_.numa_node.value_or(-1) < 0)
+      into_.numa_node = from_.numa_node ? from_.numa_node : into_.numa_node;
+    else if (from_.numa_node.value_or(-1) >= 0)
+      value("NUMA node", into_.numa_node, from_.numa_node);
     fill(into_.link, from_.link);
     fill(into_.link_capability, from_.link_capability);
     fill(into_.acs, from_.acs);
@@ -59,9 +62,11 @@ class FunctionMerger {
     if (!into) into = from;
   }
   void contradiction(std::string_view what, const std::string& one, const std::string& other) {
-    remarks_.push_back({"sources-contradict", Severity::warning, into_.address,
-                        fmt::format("Two sources give different values for the {} of {}: {} and {}.", what, into_.address, one, other),
-                        "Take all listings from one machine in one state; the first one stands here."});
+    remarks_.push_back(
+        {"sources-contradict", Severity::warning, into_.address,
+         fmt::format("Two sources give different values for the {} of {}: {} and {}.", what,
+                     into_.address, one, other),
+         "Take all listings from one machine in one state; the first one stands here."});
   }
   void text(std::string_view what, std::string& into, const std::string& from) {
     if (into.empty()) into = from;
@@ -70,7 +75,8 @@ class FunctionMerger {
   template <typename T>
   void value(std::string_view what, std::optional<T>& into, const std::optional<T>& from) {
     if (!into) into = from;
-    else if (from && *from != *into) contradiction(what, fmt::format("{}", *into), fmt::format("{}", *from));
+    else if (from && *from != *into)
+      contradiction(what, fmt::format("{}", *into), fmt::format("{}", *from));
   }
 
   Function& into_;
@@ -122,7 +128,9 @@ void merge_functions(Machine& machine, const Machine& other) {
 }  // namespace
 
 Function* find(Machine& machine, const std::string& address) { return find_in(machine, address); }
-const Function* find(const Machine& machine, const std::string& address) { return find_in(machine, address); }
+const Function* find(const Machine& machine, const std::string& address) {
+  return find_in(machine, address);
+}
 
 std::string full_address(std::string_view text) {
   const bool has_domain = std::count(text.begin(), text.end(), ':') == 2;
@@ -137,12 +145,15 @@ std::optional<int> bus_of(const std::string& address) {
   return error == std::errc{} && end == at + 2 ? std::optional(bus) : std::nullopt;
 }
 
-std::string bus_text(const std::string& address) { return address.size() < 12 ? std::string() : address.substr(0, address.size() - 5); }
+std::string bus_text(const std::string& address) {
+  return address.size() < 12 ? std::string() : address.substr(0, address.size() - 5);
+}
 
 void merge(Machine& machine, const Machine& other) {
   merge_functions(machine, other);
   for (const NumaNode& node : other.numa_nodes) {
-    const auto same = std::find_if(machine.numa_nodes.begin(), machine.numa_nodes.end(), [&](const NumaNode& n) { return n.id == node.id; });
+    const auto same = std::find_if(machine.numa_nodes.begin(), machine.numa_nodes.end(),
+                                   [&](const NumaNode& n) { return n.id == node.id; });
     if (same == machine.numa_nodes.end()) machine.numa_nodes.push_back(node);
     else if (!same->package) same->package = node.package;
   }
@@ -155,7 +166,8 @@ void merge(Machine& machine, const Machine& other) {
   machine.loose_acs.insert(machine.loose_acs.end(), other.loose_acs.begin(), other.loose_acs.end());
   machine.remarks.insert(machine.remarks.end(), other.remarks.begin(), other.remarks.end());
   for (const std::string& format : other.formats)
-    if (std::find(machine.formats.begin(), machine.formats.end(), format) == machine.formats.end()) machine.formats.push_back(format);
+    if (std::find(machine.formats.begin(), machine.formats.end(), format) == machine.formats.end())
+      machine.formats.push_back(format);
 }
 
 void resolve_tree(Machine& machine) {
@@ -172,7 +184,8 @@ void resolve_tree(Machine& machine) {
     const auto bridge = bridge_of_bus.find(bus_text(function.address));
     if (bridge != bridge_of_bus.end() && bridge->second != i) function.above = bridge->second;
   }
-  // Bus numbers of a broken listing can close a circle: whoever would be its own ancestor stands at the top.
+  // Bus numbers of a broken listing can close a circle: whoever would be its own ancestor stands at
+  // the top.
   for (std::size_t i = 0; i < machine.functions.size(); ++i) {
     std::size_t steps = 0;
     for (auto at = machine.functions[i].above; at; at = machine.functions[*at].above)
@@ -186,7 +199,8 @@ void resolve_tree(Machine& machine) {
     while (top->above) top = &machine.functions[*top->above];
     if (function.root_bus.empty()) function.root_bus = top->root_bus;
     // A root port, or a bridge with nothing shown above it, stands on a root bus.
-    const bool on_root = top->port_type ? *top->port_type == PortType::root : top->secondary.has_value();
+    const bool on_root =
+        top->port_type ? *top->port_type == PortType::root : top->secondary.has_value();
     if (function.root_bus.empty() && on_root) function.root_bus = bus_text(top->address);
   }
 }

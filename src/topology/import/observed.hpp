@@ -11,7 +11,8 @@
 
 namespace gdr::observed {
 
-// What listings of a machine say, before it becomes a topology. Every field may be missing; nothing is guessed here.
+// What listings of a machine say, before it becomes a topology. Every field may be missing; nothing
+// is guessed here.
 
 struct Bar {
   int region = 0;
@@ -21,7 +22,14 @@ struct Bar {
 };
 
 /// PCI Express capability, device/port type.
-enum class PortType { endpoint = 0, legacy_endpoint = 1, root = 4, upstream = 5, downstream = 6, integrated = 9 };
+enum class PortType {
+  endpoint = 0,
+  legacy_endpoint = 1,
+  root = 4,
+  upstream = 5,
+  downstream = 6,
+  integrated = 9
+};
 
 /// A PCI function.
 struct Function {
@@ -31,15 +39,16 @@ struct Function {
   std::optional<int> secondary;      ///< a bridge's buses
   std::optional<int> subordinate;
   std::string pci_id;                 ///< "10de:2330"
-  std::optional<unsigned> pci_class;  ///< as sysfs has it: 0x030200; the last byte is 0 where the source has four digits
+  std::optional<unsigned> pci_class;  ///< as sysfs has it: 0x030200; the last byte is 0 where the
+                                      ///< source has four digits
   std::string text;                   ///< the words of lspci, without ids
   std::optional<PortType> port_type;
   std::optional<int> numa_node;  ///< -1: the firmware does not say
   std::optional<PcieLink> link;  ///< as it ran at that moment
   std::optional<PcieLink> link_capability;
-  std::optional<Acs> acs;   ///< the function's own control register
-  bool hidden = false;      ///< "access denied": capabilities could not be read
-  bool no_acs = false;      ///< its whole extended configuration space was read, and it has no ACS
+  std::optional<Acs> acs;  ///< the function's own control register
+  bool hidden = false;     ///< "access denied": capabilities could not be read
+  bool no_acs = false;     ///< its whole extended configuration space was read, and it has no ACS
   std::optional<Bytes> max_payload;
   std::optional<Bytes> max_read_request;
   std::optional<bool> relaxed_ordering;
@@ -74,13 +83,15 @@ struct Processor {
 /// The table of `nvidia-smi topo`.
 struct Matrix {
   std::vector<std::string> names;  ///< "GPU0", "NIC0", "mlx5_0"
-  std::vector<std::string> rdma;   ///< by name: the NIC's device, by legend or by its own name; else empty
+  std::vector<std::string>
+      rdma;  ///< by name: the NIC's device, by legend or by its own name; else empty
   std::map<std::pair<std::size_t, std::size_t>, std::string> cells;  ///< "PIX", "NV12"; row, column
-  std::vector<std::string> numa;                                     ///< by name: "0", "0-1"; empty: none
+  std::vector<std::string> numa;  ///< by name: "0", "0-1"; empty: none
   bool operator==(const Matrix&) const = default;
 };
 
-/// ACSCtl lines with the same bits, of ports that no device is shown below: as grep leaves them, without their ports, or with them.
+/// ACSCtl lines with the same bits, of ports that no device is shown below: as grep leaves them,
+/// without their ports, or with them.
 struct LooseAcs {
   Acs bits;
   std::size_t count = 0;
@@ -102,10 +113,12 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-/// Adds what `other` says of the same machine. Contradictions become remarks; what came first stands.
+/// Adds what `other` says of the same machine. Contradictions become remarks; what came first
+/// stands.
 void merge(Machine& machine, const Machine& other);
 
-/// Finds the bridge above each function by bus numbers where no tree showed it, and the root bus above that.
+/// Finds the bridge above each function by bus numbers where no tree showed it, and the root bus
+/// above that.
 void resolve_tree(Machine& machine);
 
 /// The function at an address, or nullptr.

@@ -14,13 +14,16 @@ namespace {
 
 class HostMaker {
  public:
-  HostMaker(Machine machine, const nccl::Identifier& identifier) : machine_(std::move(machine)), identifier_(identifier) {}
+  HostMaker(Machine machine, const nccl::Identifier& identifier)
+      : machine_(std::move(machine)), identifier_(identifier) {}
 
   Host make() {
     host_.name = "h0";
     host_.virtual_machine = machine_.virtual_machine;
     host_.software = machine_.software;
-    if (machine_.functions.size() > 16384) throw InputError(fmt::format("{} PCI functions; up to 16384 are read", machine_.functions.size()));
+    if (machine_.functions.size() > 16384)
+      throw InputError(
+          fmt::format("{} PCI functions; up to 16384 are read", machine_.functions.size()));
     resolve_tree(machine_);
     find_roles();
     add_numa_nodes(machine_, identifier_, host_);
@@ -41,10 +44,12 @@ class HostMaker {
 
   [[nodiscard]] bool is_bridge(Index i) const {
     const Function& function = machine_.functions[i];
-    return !children_[i].empty() || function.secondary || (function.pci_class && *function.pci_class >> 8U == 0x0604);
+    return !children_[i].empty() || function.secondary ||
+           (function.pci_class && *function.pci_class >> 8U == 0x0604);
   }
 
-  /// Which functions count: GPUs, NICs, drives, NVSwitches, other accelerators, and the bridges above them.
+  /// Which functions count: GPUs, NICs, drives, NVSwitches, other accelerators, and the bridges
+  /// above them.
   void find_roles() {
     const auto count = machine_.functions.size();
     children_.resize(count);
@@ -55,10 +60,13 @@ class HostMaker {
     for (Index i = 0; i < count; ++i) {
       if (!is_bridge(i)) kinds_[i] = kind_of(machine_.functions[i], identifier_);
       if (!kinds_[i]) continue;
-      for (std::optional<Index> at = i; at && !wanted_[*at]; at = machine_.functions[*at].above) wanted_[*at] = true;
+      for (std::optional<Index> at = i; at && !wanted_[*at]; at = machine_.functions[*at].above)
+        wanted_[*at] = true;
     }
     const auto before = [&](Index a, Index b) {
-      const auto key = [&](Index i) { return std::pair(machine_.functions[i].address.empty(), machine_.functions[i].address); };
+      const auto key = [&](Index i) {
+        return std::pair(machine_.functions[i].address.empty(), machine_.functions[i].address);
+      };
       return key(a) < key(b);
     };
     for (auto& children : children_) std::stable_sort(children.begin(), children.end(), before);
@@ -89,10 +97,15 @@ class HostMaker {
   /// The node that a function, or else another of its root bus, names.
   std::string numa_of(Index top) {
     const Function& function = machine_.functions[top];
-    std::optional<int> node = function.numa_node.value_or(-1) >= 0 ? function.numa_node : std::nullopt;
-    if (const auto found = node_of_root_.find(function.root_bus); !node && found != node_of_root_.end()) node = found->second;
-    if (const auto found = node_of_top_.find(top); !node && found != node_of_top_.end()) node = found->second;
-    const bool one_node = host_.numa_nodes.size() == 1 && host_.numa_nodes.front().known.value_or(true) &&
+    std::optional<int> node =
+        function.numa_node.value_or(-1) >= 0 ? function.numa_node : std::nullopt;
+    if (const auto found = node_of_root_.find(function.root_bus);
+        !node && found != node_of_root_.end())
+      node = found->second;
+    if (const auto found = node_of_top_.find(top); !node && found != node_of_top_.end())
+      node = found->second;
+    const bool one_node = host_.numa_nodes.size() == 1 &&
+                          host_.numa_nodes.front().known.value_or(true) &&
                           (machine_.numa_nodes.size() == 1 || machine_.processor.numa_nodes == 1);
     if (!node && one_node) return host_.numa_nodes.front().name;
     const std::string name = node ? fmt::format("numa{}", *node) : std::string();
@@ -105,13 +118,15 @@ class HostMaker {
   }
 
   std::string host_bridge(const std::string& root, const std::string& numa) {
-    const auto [at, is_new] = bridge_of_root_.try_emplace(root, fmt::format("hb{}", bridge_of_root_.size()));
+    const auto [at, is_new] =
+        bridge_of_root_.try_emplace(root, fmt::format("hb{}", bridge_of_root_.size()));
     if (is_new) {
       Device& bridge = host_.devices.emplace_back();
       bridge.name = at->second;
       bridge.kind = DeviceKind::host_bridge;
       bridge.under = numa;
-      if (const Function* first = find(machine_, root + ":00.0"); first != nullptr && !first->above) {
+      if (const Function* first = find(machine_, root + ":00.0");
+          first != nullptr && !first->above) {
         bridge.address = first->address;
         bridge.pci_id = first->pci_id;
       }
@@ -119,7 +134,8 @@ class HostMaker {
     return at->second;
   }
 
-  /// `depth` counts bridges from the root port: where the kind of a port is not said, they alternate.
+  /// `depth` counts bridges from the root port: where the kind of a port is not said, they
+  /// alternate.
   void add(Index i, const std::string& under, const Function* port, int depth) {
     const Function& function = machine_.functions[i];
     if (!is_bridge(i)) {
@@ -128,7 +144,8 @@ class HostMaker {
     }
     bool upstream = depth % 2 == 0;
     if (function.port_type == PortType::upstream) upstream = true;
-    if (function.port_type == PortType::root || function.port_type == PortType::downstream) upstream = false;
+    if (function.port_type == PortType::root || function.port_type == PortType::downstream)
+      upstream = false;
     const int below = upstream ? 3 : 2;
     std::string place = under;
     if (upstream) {
@@ -147,7 +164,8 @@ class HostMaker {
     device.name = fmt::format("#{}", host_.devices.size());  // until all are there
     if (lost) device.place_known = false;
     device.pci_id = machine_.functions[i].pci_id;
-    if (device.kind != DeviceKind::other && device.kind != DeviceKind::nvswitch) device.model = identifier_.device_model(device);
+    if (device.kind != DeviceKind::other && device.kind != DeviceKind::nvswitch)
+      device.model = identifier_.device_model(device);
     read_device(machine_, machine_.functions[i], port, device, machine_.remarks);
     return device.name;
   }
@@ -160,8 +178,11 @@ class HostMaker {
         if (host_.devices[i].kind == kind) found.push_back(i);
       const bool by_address = kind != DeviceKind::pci_switch;
       if (by_address)
-        std::stable_sort(found.begin(), found.end(), [&](Index a, Index b) { return host_.devices[a].address < host_.devices[b].address; });
-      for (Index n = 0; n < found.size(); ++n) names[host_.devices[found[n]].name] = fmt::format("{}{}", prefix, n);
+        std::stable_sort(found.begin(), found.end(), [&](Index a, Index b) {
+          return host_.devices[a].address < host_.devices[b].address;
+        });
+      for (Index n = 0; n < found.size(); ++n)
+        names[host_.devices[found[n]].name] = fmt::format("{}{}", prefix, n);
     };
     number(DeviceKind::gpu, "gpu");
     number(DeviceKind::nic, "nic");
@@ -182,7 +203,8 @@ class HostMaker {
       };
       named.from = name_of(link.from);
       named.to = name_of(link.to);
-      if (!named.from.empty() && (link.to.empty() || !named.to.empty())) host_.nvlinks.push_back(named);
+      if (!named.from.empty() && (link.to.empty() || !named.to.empty()))
+        host_.nvlinks.push_back(named);
     }
   }
 
@@ -192,16 +214,19 @@ class HostMaker {
     Bytes largest;
     for (const Device& device : host_.devices) {
       gpus += device.kind == DeviceKind::gpu ? 1 : 0;
-      if (device.kind == DeviceKind::gpu) largest = std::max(largest, device.bar_size.value_or(Bytes{}));
+      if (device.kind == DeviceKind::gpu)
+        largest = std::max(largest, device.bar_size.value_or(Bytes{}));
     }
     if (largest.count == 0) return {};
-    return fmt::format(" {} GPUs with {} each need a window of {}.", gpus, to_string(largest), to_string(largest * gpus));
+    return fmt::format(" {} GPUs with {} each need a window of {}.", gpus, to_string(largest),
+                       to_string(largest * gpus));
   }
 
   /// What is said of several devices stands once.
   void add_remark(Remark remark) {
-    const auto device = std::find_if(host_.devices.begin(), host_.devices.end(),
-                                     [&](const Device& d) { return !d.address.empty() && d.address == remark.where; });
+    const auto device = std::find_if(
+        host_.devices.begin(), host_.devices.end(),
+        [&](const Device& d) { return !d.address.empty() && d.address == remark.where; });
     if (device != host_.devices.end()) remark.where = device->name;
     for (Remark& other : host_.remarks) {
       if (other.rule != remark.rule || other.message != remark.message) continue;
@@ -234,20 +259,28 @@ class HostMaker {
     if (all == 0) return;
     if (redirecting == 0) {
       host_.remarks.push_back({"acs-clear", Severity::note, "host",
-                               fmt::format("None of the {} ports listed redirects peer traffic: no ReqRedir+, CmpltRedir+ or EgressCtrl+. "
+                               fmt::format("None of the {} ports listed redirects peer traffic: no "
+                                           "ReqRedir+, CmpltRedir+ or EgressCtrl+. "
                                            "SrcValid+ alone does no harm.",
                                            all),
                                "Nothing to do about ACS; look at the IOMMU next."});
       return;
     }
-    std::string message = fmt::format("Of the {} ports listed {} redirect{} peer traffic (ReqRedir+, CmpltRedir+ or EgressCtrl+), whatever the BIOS says", all,
-                                      redirecting, redirecting == 1 ? "s" : "");
+    std::string message = fmt::format(
+        "Of the {} ports listed {} redirect{} peer traffic (ReqRedir+, CmpltRedir+ or "
+        "EgressCtrl+), whatever the BIOS says",
+        all, redirecting, redirecting == 1 ? "s" : "");
     if (!ports.empty()) message += fmt::format(": {}.", fmt::join(ports, ", "));
     else message += "; which ports they are, these lines do not say.";
-    if (missed > 0) message += fmt::format(" {} of them {} SrcValid-, so that a search for SrcValid+ misses {}.", missed, missed == 1 ? "has" : "have", missed == 1 ? "it" : "them");
-    const std::string which = ports.empty() ? "Run lspci -vvv as root without grep to see which ports they are; clear" : "Clear";
+    if (missed > 0)
+      message += fmt::format(" {} of them {} SrcValid-, so that a search for SrcValid+ misses {}.",
+                             missed, missed == 1 ? "has" : "have", missed == 1 ? "it" : "them");
+    const std::string which =
+        ports.empty() ? "Run lspci -vvv as root without grep to see which ports they are; clear"
+                      : "Clear";
     host_.remarks.push_back({"acs-redirect", Severity::error, "host", message,
-                             which + " the bits of those between GPU and NIC: setpci -s PORT ECAP_ACS+0x6.w=0 as root after each boot."});
+                             which + " the bits of those between GPU and NIC: setpci -s PORT "
+                                     "ECAP_ACS+0x6.w=0 as root after each boot."});
   }
 
   Machine machine_;
@@ -264,6 +297,8 @@ class HostMaker {
 
 }  // namespace
 
-Host make_host(Machine machine, const nccl::Identifier& identifier) { return HostMaker(std::move(machine), identifier).make(); }
+Host make_host(Machine machine, const nccl::Identifier& identifier) {
+  return HostMaker(std::move(machine), identifier).make();
+}
 
 }  // namespace gdr::observed

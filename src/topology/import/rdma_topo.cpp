@@ -12,21 +12,26 @@
 namespace gdr::observed {
 namespace {
 
-constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 const std::string* text_member(const json::Value& object, std::string_view name) {
   const json::Value* member = object.find(name);
   return member != nullptr ? member->as<std::string>() : nullptr;
 }
 
-/// A number, also one that is written as text or as a path that ends in it ("../../kernel/iommu_groups/12").
+/// A number, also one that is written as text or as a path that ends in it
+/// ("../../kernel/iommu_groups/12").
 std::optional<int> number_member(const json::Value& object, std::string_view name) {
   const json::Value* member = object.find(name);
   if (member == nullptr) return std::nullopt;
   if (const auto* number = member->as<std::int64_t>())
-    return *number >= -1 && *number < 1'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+    return *number >= -1 && *number < 1'000'000 ? std::optional(static_cast<int>(*number))
+                                                : std::nullopt;
   const auto* words = member->as<std::string>();
-  return words != nullptr ? text::whole_int(text::trim(std::string_view(*words).substr(words->rfind('/') + 1))) : std::nullopt;
+  return words != nullptr
+             ? text::whole_int(text::trim(std::string_view(*words).substr(words->rfind('/') + 1)))
+             : std::nullopt;
 }
 
 /// "pci:v000015B3d00001021sv...sd...bc02sc07i00"
@@ -34,7 +39,8 @@ void read_modalias(std::string_view alias, Function& function) {
   if (!alias.starts_with("pci:v") || alias.size() < 53) return;
   const auto part = [&](std::string_view key, std::size_t digits) -> std::optional<unsigned> {
     const auto at = alias.find(key, 4);
-    if (at == std::string_view::npos || at + key.size() + digits > alias.size()) return std::nullopt;
+    if (at == std::string_view::npos || at + key.size() + digits > alias.size())
+      return std::nullopt;
     const auto value = text::whole_int(alias.substr(at + key.size(), digits), 16);
     return value && *value >= 0 ? std::optional(static_cast<unsigned>(*value)) : std::nullopt;
   };
@@ -46,7 +52,8 @@ void read_modalias(std::string_view alias, Function& function) {
   if (base && sub) function.pci_class = *base << 16U | *sub << 8U | part("i", 2).value_or(0);
 }
 
-/// {"infiniband": ["mlx5_0"]}, {"infiniband": "mlx5_0"} and {"infiniband": {"mlx5_0": ...}} all name one.
+/// {"infiniband": ["mlx5_0"]}, {"infiniband": "mlx5_0"} and {"infiniband": {"mlx5_0": ...}} all
+/// name one.
 std::vector<std::string> names_in(const json::Value& value) {
   std::vector<std::string> names;
   if (const auto* one = value.as<std::string>()) names.push_back(*one);
@@ -68,13 +75,16 @@ Entry read_entry(const json::Value& object, const std::string& place) {
   Entry entry;
   const std::string* path = text_member(object, "realpath");
   const std::string* alias = text_member(object, "modalias");
-  if (path == nullptr || alias == nullptr) throw InputError(fmt::format("{}: an entry of rdma_topo has \"realpath\" and \"modalias\"", place));
+  if (path == nullptr || alias == nullptr)
+    throw InputError(
+        fmt::format("{}: an entry of rdma_topo has \"realpath\" and \"modalias\"", place));
   Function& function = entry.function;
   for (std::string_view rest = *path; !rest.empty();) {
     const auto end = std::min(rest.find('/'), rest.size());
     const std::string_view part = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (part.starts_with("pci") && part.find(':') != std::string_view::npos) function.root_bus = std::string(part.substr(3, 12));
+    if (part.starts_with("pci") && part.find(':') != std::string_view::npos)
+      function.root_bus = std::string(part.substr(3, 12));
     else if (std::string address = full_address(part); !address.empty()) {
       entry.above = function.address;
       function.address = std::move(address);
@@ -83,7 +93,8 @@ Entry read_entry(const json::Value& object, const std::string& place) {
   read_modalias(*alias, function);
   if (const std::string* config = text_member(object, "config"))
     read_config_space(inflate(decode_base64(*config, place), 4096, place), function);
-  if (const auto node = number_member(object, "numa_node")) function.numa_node = *node >= -1 && *node < 4096 ? node : std::nullopt;
+  if (const auto node = number_member(object, "numa_node"))
+    function.numa_node = *node >= -1 && *node < 4096 ? node : std::nullopt;
   function.iommu_group = number_member(object, "iommu_group");
   if (const json::Value* subsystems = object.find("subsystems")) {
     if (const json::Value* rdma = subsystems->find("infiniband"))
@@ -123,11 +134,13 @@ std::string encode_base64(const std::vector<std::uint8_t>& bytes) {
   return text;
 }
 
-std::vector<std::uint8_t> inflate(const std::vector<std::uint8_t>& packed, std::size_t most, const std::string& place) {
+std::vector<std::uint8_t> inflate(const std::vector<std::uint8_t>& packed, std::size_t most,
+                                  const std::string& place) {
   std::vector<std::uint8_t> plain(most);
   uLongf size = plain.size();
   const int status = uncompress(plain.data(), &size, packed.data(), packed.size());
-  if (status == Z_BUF_ERROR) throw InputError(fmt::format("{}: unpacks to more than {} bytes", place, most));
+  if (status == Z_BUF_ERROR)
+    throw InputError(fmt::format("{}: unpacks to more than {} bytes", place, most));
   if (status != Z_OK) throw InputError(fmt::format("{}: not a zlib stream", place));
   plain.resize(size);
   return plain;
@@ -143,7 +156,8 @@ std::vector<std::uint8_t> deflate(const std::vector<std::uint8_t>& plain) {
 
 Machine read_rdma_topo(const json::Value& document, const std::string& name) {
   const auto* list = document.as<json::Array>();
-  if (list == nullptr || list->empty()) throw InputError(fmt::format("{}: a dump of rdma_topo is a list of PCI functions", name));
+  if (list == nullptr || list->empty())
+    throw InputError(fmt::format("{}: a dump of rdma_topo is a list of PCI functions", name));
   Machine machine;
   std::map<std::string, std::size_t> index;
   std::vector<std::string> above;
@@ -155,7 +169,8 @@ Machine read_rdma_topo(const json::Value& document, const std::string& name) {
     above.push_back(std::move(entry.above));
   }
   for (std::size_t i = 0; i < above.size(); ++i)
-    if (const auto found = index.find(above[i]); found != index.end()) machine.functions[i].above = found->second;
+    if (const auto found = index.find(above[i]); found != index.end())
+      machine.functions[i].above = found->second;
   machine.formats = {"rdma_topo"};
   return machine;
 }

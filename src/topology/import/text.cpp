@@ -62,7 +62,8 @@ std::optional<int> leading_int(std::string_view text, int base) {
 std::optional<int> whole_int(std::string_view text, int base) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
 }
 
 std::optional<std::string_view> after(std::string_view text, std::string_view key) {

@@ -14,7 +14,8 @@ std::string_view trim(std::string_view text);
 std::vector<std::string_view> words(std::string_view text);
 /// Lines without their ends, carriage returns included.
 std::vector<std::string_view> lines(std::string_view text);
-/// Without ANSI escape sequences, as the terminal's bytes or in caret notation ("^[[4m"), and without control characters but tabs.
+/// Without ANSI escape sequences, as the terminal's bytes or in caret notation ("^[[4m"), and
+/// without control characters but tabs.
 std::string without_escapes(std::string_view line);
 
 /// The number a text begins with; nullopt: none, or beyond an int.
@@ -26,7 +27,8 @@ std::optional<int> int_after(std::string_view text, std::string_view key, int ba
 /// What follows `key`, trimmed; nullopt: the key is not there.
 std::optional<std::string_view> after(std::string_view text, std::string_view key);
 
-/// The text with everything but printable ASCII left out, at most `longest` characters: for names and messages.
+/// The text with everything but printable ASCII left out, at most `longest` characters: for names
+/// and messages.
 std::string printable(std::string_view text, std::size_t longest = 120);
 
 }  // namespace gdr::text

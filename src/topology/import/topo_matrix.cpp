@@ -10,7 +10,8 @@ namespace gdr::observed {
 namespace {
 
 bool is_numbered(std::string_view word, std::string_view prefix) {
-  if (!word.starts_with(prefix) || word.size() == prefix.size() || word.size() > prefix.size() + 4) return false;
+  if (!word.starts_with(prefix) || word.size() == prefix.size() || word.size() > prefix.size() + 4)
+    return false;
   word.remove_prefix(prefix.size());
   return std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -20,7 +21,8 @@ bool is_column(std::string_view word) {
   if (is_numbered(word, "GPU") || is_numbered(word, "NIC")) return true;
   const auto digits = word.find_first_of("0123456789");
   if (digits == std::string_view::npos || digits < 2 || word.size() > 32) return false;
-  for (const std::string_view prefix : {"mlx4_", "mlx5_", "mlx5_bond_", "bnxt_re", "efa_", "rdmap", "irdma", "roce", "ibp", "hfi1_", "qib", "rxe"})
+  for (const std::string_view prefix : {"mlx4_", "mlx5_", "mlx5_bond_", "bnxt_re", "efa_", "rdmap",
+                                        "irdma", "roce", "ibp", "hfi1_", "qib", "rxe"})
     if (word.starts_with(prefix)) return true;
   return false;
 }
@@ -83,7 +85,8 @@ bool TopoMatrixReader::row(std::string_view text) {
   const bool once = std::count(cells.begin(), cells.end(), "X") == (index < cells.size() ? 1 : 0);
   if (cells.size() > matrix_.names.size() || !own || !once) {
     remarks_.push_back({"matrix-row-malformed", Severity::note, "host",
-                        fmt::format("The row of {} has {} cells, the table has {} columns, and X stands elsewhere than in its own: the row is "
+                        fmt::format("The row of {} has {} cells, the table has {} columns, and X "
+                                    "stands elsewhere than in its own: the row is "
                                     "left out, since the other rows say the same.",
                                     *name, cells.size(), matrix_.names.size()),
                         "Copy the table again if a pair is missing."});
@@ -91,7 +94,8 @@ bool TopoMatrixReader::row(std::string_view text) {
     for (std::size_t column = 0; column < cells.size(); ++column)
       if (column != index) matrix_.cells[{index, column}] = cells[column];
   }
-  if (has_numa_ && at + 1 < words.size() && name->starts_with("GPU")) matrix_.numa[index] = text::printable(words[at + 1], 40);
+  if (has_numa_ && at + 1 < words.size() && name->starts_with("GPU"))
+    matrix_.numa[index] = text::printable(words[at + 1], 40);
   return true;
 }
 
@@ -103,7 +107,9 @@ bool TopoMatrixReader::legend(std::string_view text) {
     return true;
   }
   if (words.size() >= 2 && words[1] == "=") return true;
-  if (words.size() != 2 || !words[0].ends_with(':') || !is_numbered(words[0].substr(0, words[0].size() - 1), "NIC")) return false;
+  if (words.size() != 2 || !words[0].ends_with(':') ||
+      !is_numbered(words[0].substr(0, words[0].size() - 1), "NIC"))
+    return false;
   legend_[std::string(words[0].substr(0, words[0].size() - 1))] = text::printable(words[1], 40);
   return true;
 }
@@ -112,7 +118,8 @@ Machine TopoMatrixReader::take() {
   Machine machine;
   if (!matrix_.names.empty()) {
     for (std::size_t i = 0; i < matrix_.names.size(); ++i)
-      if (const auto found = legend_.find(matrix_.names[i]); found != legend_.end()) matrix_.rdma[i] = found->second;
+      if (const auto found = legend_.find(matrix_.names[i]); found != legend_.end())
+        matrix_.rdma[i] = found->second;
     machine.matrix = matrix_;
     machine.remarks = remarks_;
     machine.formats = {"nvidia-smi topo -m"};

@@ -10,8 +10,9 @@
 
 namespace gdr::observed {
 
-/// Reads the table of `nvidia-smi topo -m` (and -mp) line by line, with its NIC legend: of any driver, with escape sequences, with
-/// rows and columns cut off. A row that does not fit the header is left out, with a remark; the other rows say the same.
+/// Reads the table of `nvidia-smi topo -m` (and -mp) line by line, with its NIC legend: of any
+/// driver, with escape sequences, with rows and columns cut off. A row that does not fit the header
+/// is left out, with a remark; the other rows say the same.
 class TopoMatrixReader {
  public:
   /// True when the line is part of a table. `text` is without escape sequences.

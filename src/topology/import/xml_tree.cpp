@@ -11,7 +11,8 @@
 namespace gdr::xml {
 namespace {
 
-// Far above what any machine needs; a hostile file must cost neither stack nor memory out of proportion.
+// Far above what any machine needs; a hostile file must cost neither stack nor memory out of
+// proportion.
 constexpr int max_depth = 64;
 constexpr std::size_t max_elements = 100'000;
 constexpr std::size_t max_tag_length = 64;
@@ -21,24 +22,31 @@ bool printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-Element convert(const pugi::xml_node& node, const std::string& name, int depth, std::size_t& count) {
-  if (depth > max_depth) throw InputError(fmt::format("{}: elements are nested deeper than {}", name, max_depth));
-  if (++count > max_elements) throw InputError(fmt::format("{}: more than {} elements", name, max_elements));
+Element convert(const pugi::xml_node& node, const std::string& name, int depth,
+                std::size_t& count) {
+  if (depth > max_depth)
+    throw InputError(fmt::format("{}: elements are nested deeper than {}", name, max_depth));
+  if (++count > max_elements)
+    throw InputError(fmt::format("{}: more than {} elements", name, max_elements));
   Element element;
   element.tag = node.name();
   if (!printable(element.tag) || element.tag.size() > max_tag_length)
     throw InputError(
-        fmt::format("{}: the name of an element is not printable ASCII of up to {} characters", name, max_tag_length));
+        fmt::format("{}: the name of an element is not printable ASCII of up to {} characters",
+                    name, max_tag_length));
   std::set<std::string_view> seen;
   for (const pugi::xml_attribute& attribute : node.attributes()) {
     if (!printable(attribute.name()) || !printable(attribute.value()))
-      throw InputError(fmt::format("{}: an attribute of <{}> is not printable ASCII", name, element.tag));
+      throw InputError(
+          fmt::format("{}: an attribute of <{}> is not printable ASCII", name, element.tag));
     if (!seen.insert(attribute.name()).second)
-      throw InputError(fmt::format("{}: <{}> has the attribute {} twice", name, element.tag, attribute.name()));
+      throw InputError(
+          fmt::format("{}: <{}> has the attribute {} twice", name, element.tag, attribute.name()));
     element.attributes.emplace_back(attribute.name(), attribute.value());
   }
   for (const pugi::xml_node& child : node.children())
-    if (child.type() == pugi::node_element) element.children.push_back(convert(child, name, depth + 1, count));
+    if (child.type() == pugi::node_element)
+      element.children.push_back(convert(child, name, depth + 1, count));
   return element;
 }
 
@@ -89,19 +97,22 @@ const std::string* Element::attribute(std::string_view name) const {
 
 Element parse(std::string_view text, const std::string& name) {
   pugi::xml_document document;
-  const pugi::xml_parse_result result = document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
+  const pugi::xml_parse_result result =
+      document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!result) {
-    const auto end = text.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(result.offset, 0),
-                                                             static_cast<std::ptrdiff_t>(text.size()));
-    throw InputError(
-        fmt::format("{}:{}: not an XML file: {}", name, 1 + std::count(text.begin(), end, '\n'), result.description()));
+    const auto end =
+        text.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(result.offset, 0),
+                                                static_cast<std::ptrdiff_t>(text.size()));
+    throw InputError(fmt::format("{}:{}: not an XML file: {}", name,
+                                 1 + std::count(text.begin(), end, '\n'), result.description()));
   }
   pugi::xml_node root;
   for (const pugi::xml_node& child : document.children()) {
     if (child.type() != pugi::node_element) continue;
     if (root)
-      throw InputError(fmt::format("{}: two elements stand outside any other, <{}> and <{}>; an XML file has one", name,
-                                   root.name(), child.name()));
+      throw InputError(fmt::format(
+          "{}: two elements stand outside any other, <{}> and <{}>; an XML file has one", name,
+          root.name(), child.name()));
     root = child;
   }
   if (!root) throw InputError(fmt::format("{}: not an XML file: no element in it", name));

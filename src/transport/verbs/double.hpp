@@ -10,13 +10,15 @@
 
 namespace gdr::transport {
 
-/// What goes wrong between and in the NICs of the double. Everything follows from `seed` and the order of calls.
+/// What goes wrong between and in the NICs of the double. Everything follows from `seed` and the
+/// order of calls.
 struct DoubleFaults {
   double loss = 0;     ///< share of packets that vanish
   double reorder = 0;  ///< share that is held back by `reorder_by`
   Duration reorder_by{20e-6};
-  double corrupt = 0;         ///< share whose ICRC is wrong: the receiving NIC drops them
-  double silent_corrupt = 0;  ///< share of payloads with a changed byte that no CRC of the network sees
+  double corrupt = 0;  ///< share whose ICRC is wrong: the receiving NIC drops them
+  double silent_corrupt =
+      0;  ///< share of payloads with a changed byte that no CRC of the network sees
   struct Outage {
     std::string device;
     Duration at;
@@ -27,11 +29,12 @@ struct DoubleFaults {
     std::string device;
     Duration at;
   };
-  std::vector<Death> deaths;  ///< the NIC falls silent, without an event
-  std::vector<Death> lost_addresses;  ///< the IPv4 entry leaves the GID table, and nothing that it sent or that is for it passes
-  int refuse_memory = 0;      ///< errno of registrations by address; 0: none is refused
-  int refuse_dma_buf = 0;     ///< errno of registrations by descriptor, as rdma_rxe's EOPNOTSUPP
-  double full = 0;            ///< share of posts that find the queue full
+  std::vector<Death> deaths;          ///< the NIC falls silent, without an event
+  std::vector<Death> lost_addresses;  ///< the IPv4 entry leaves the GID table, and nothing that it
+                                      ///< sent or that is for it passes
+  int refuse_memory = 0;              ///< errno of registrations by address; 0: none is refused
+  int refuse_dma_buf = 0;  ///< errno of registrations by descriptor, as rdma_rxe's EOPNOTSUPP
+  double full = 0;         ///< share of posts that find the queue full
   std::uint64_t seed = 1;
 };
 
@@ -44,7 +47,8 @@ struct DoubleOptions {
   DoubleFaults faults;
 };
 
-/// What the NIC moved by DMA. Device regions are those whose iova is not their address, and dma-bufs.
+/// What the NIC moved by DMA. Device regions are those whose iova is not their address, and
+/// dma-bufs.
 struct DmaBytes {
   Bytes host_read;
   Bytes host_written;
@@ -55,12 +59,15 @@ struct DmaBytes {
 
 class DoubleFabric;  // double_fabric.hpp
 
-/// A network of NICs inside the process, with simulated time, for any number of threads (deterministic with one).
+/// A network of NICs inside the process, with simulated time, for any number of threads
+/// (deterministic with one).
 std::shared_ptr<DoubleFabric> make_double_fabric(const DoubleOptions& options);
 
-/// The NICs `names` of one host on the fabric. A NIC has a RoCEv1 entry at GID index 0, then RoCEv2 entries: link-local at 1, its IPv4
-/// `address` at 2 (10.0.HOST.NIC by the order in which they are made).
-std::unique_ptr<Verbs> make_double(std::shared_ptr<DoubleFabric> fabric, const std::vector<std::string>& names);
+/// The NICs `names` of one host on the fabric. A NIC has a RoCEv1 entry at GID index 0, then RoCEv2
+/// entries: link-local at 1, its IPv4 `address` at 2 (10.0.HOST.NIC by the order in which they are
+/// made).
+std::unique_ptr<Verbs> make_double(std::shared_ptr<DoubleFabric> fabric,
+                                   const std::vector<std::string>& names);
 
 /// By device name; zeros for one that is not there.
 DmaBytes dma_bytes(const DoubleFabric& fabric, const std::string& device);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint64_t page = 4096;
 
-/// Whether the process may read every page, asked of the kernel: a PROT_NONE mapping fails as it does with ibv_reg_mr.
+/// Whether the process may read every page, asked of the kernel: a PROT_NONE mapping fails as it
+/// does with ibv_reg_mr.
 bool has_pages(std::uint64_t address, Bytes size) {
   for (std::uint64_t at = address / page * page; at < address + size.count; at += page) {
     char byte = 0;
@@ -29,7 +30,8 @@ bool has_pages(std::uint64_t address, Bytes size) {
 
 class DoubleRegistration final : public MemoryRegion {
  public:
-  DoubleRegistration(std::shared_ptr<DoubleFabric> fabric, const DoubleRegion& region, void* unmap, std::size_t unmap_size)
+  DoubleRegistration(std::shared_ptr<DoubleFabric> fabric, const DoubleRegion& region, void* unmap,
+                     std::size_t unmap_size)
       : fabric_(std::move(fabric)), unmap_(unmap), unmap_size_(unmap_size) {
     const std::lock_guard lock(fabric_->mutex);
     key_ = (++fabric_->last_key << 8U) | 0x5aU;
@@ -57,8 +59,8 @@ class DoubleRegistration final : public MemoryRegion {
 };
 
 Status refused(const std::string& device, const char* call, Bytes size, int error) {
-  return {Cause::registration_refused,
-          fmt::format("{}: {} of {}: {} (errno {})", device, call, to_string(size), std::strerror(error), error)};
+  return {Cause::registration_refused, fmt::format("{}: {} of {}: {} (errno {})", device, call,
+                                                   to_string(size), std::strerror(error), error)};
 }
 
 Gid ipv4_gid(unsigned host, unsigned nic) {
@@ -81,15 +83,19 @@ Gid link_local_gid(unsigned host, unsigned nic) {
 
 class DoubleVerbs final : public Verbs {
  public:
-  DoubleVerbs(std::shared_ptr<DoubleFabric> fabric, const std::vector<std::string>& names) : fabric_(std::move(fabric)), names_(names) {
+  DoubleVerbs(std::shared_ptr<DoubleFabric> fabric, const std::vector<std::string>& names)
+      : fabric_(std::move(fabric)), names_(names) {
     const std::lock_guard lock(fabric_->mutex);
     host_ = ++fabric_->hosts;
   }
   [[nodiscard]] std::vector<std::string> device_names() const override { return names_; }
   Result<std::unique_ptr<Device>> open(const std::string& name) override {
     const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found == names_.end()) return Status(Cause::invalid, fmt::format("there is no RDMA device {}, or it cannot be opened", name));
-    return std::unique_ptr<Device>(new DoubleDevice(fabric_, name, host_, static_cast<unsigned>(found - names_.begin())));
+    if (found == names_.end())
+      return Status(Cause::invalid,
+                    fmt::format("there is no RDMA device {}, or it cannot be opened", name));
+    return std::unique_ptr<Device>(
+        new DoubleDevice(fabric_, name, host_, static_cast<unsigned>(found - names_.begin())));
   }
   [[nodiscard]] Duration now() const override { return transport::now(*fabric_); }
   void idle(unsigned) override {
@@ -105,7 +111,8 @@ class DoubleVerbs final : public Verbs {
 
 }  // namespace
 
-DoubleDevice::DoubleDevice(std::shared_ptr<DoubleFabric> fabric, std::string name, unsigned host, unsigned nic)
+DoubleDevice::DoubleDevice(std::shared_ptr<DoubleFabric> fabric, std::string name, unsigned host,
+                           unsigned nic)
     : fabric_(std::move(fabric)), name_(std::move(name)) {
   gids_ = {{0, link_local_gid(host, nic), GidType::rocev1},
            {1, link_local_gid(host, nic), GidType::rocev2},
@@ -154,22 +161,29 @@ std::optional<DeviceEvent> DoubleDevice::next_event() {
   return event;
 }
 
-Result<std::unique_ptr<MemoryRegion>> DoubleDevice::register_memory(std::uint64_t address, Bytes size, std::uint64_t iova) {
+Result<std::unique_ptr<MemoryRegion>> DoubleDevice::register_memory(std::uint64_t address,
+                                                                    Bytes size,
+                                                                    std::uint64_t iova) {
   const int error = fabric_->options.faults.refuse_memory;
   if (error != 0) return refused(name_, "ibv_reg_mr", size, error);
   if (!has_pages(address, size)) return refused(name_, "ibv_reg_mr", size, EFAULT);
-  const DoubleRegion region{iova, size, reinterpret_cast<std::byte*>(address), address != iova, this};
+  const DoubleRegion region{iova, size, reinterpret_cast<std::byte*>(address), address != iova,
+                            this};
   return std::unique_ptr<MemoryRegion>(new DoubleRegistration(fabric_, region, nullptr, 0));
 }
 
-Result<std::unique_ptr<MemoryRegion>> DoubleDevice::register_dma_buf(int fd, Bytes offset, Bytes size, std::uint64_t iova) {
+Result<std::unique_ptr<MemoryRegion>> DoubleDevice::register_dma_buf(int fd, Bytes offset,
+                                                                     Bytes size,
+                                                                     std::uint64_t iova) {
   const int error = fabric_->options.faults.refuse_dma_buf;
   if (error != 0) return refused(name_, "ibv_reg_dmabuf_mr", size, error);
   const std::uint64_t start = offset.count / page * page;
   const std::size_t length = size.count + (offset.count - start);
-  void* mapped = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
+  void* mapped =
+      mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(start));
   if (mapped == MAP_FAILED) return refused(name_, "ibv_reg_dmabuf_mr", size, errno);
-  const DoubleRegion region{iova, size, static_cast<std::byte*>(mapped) + (offset.count - start), true, this};
+  const DoubleRegion region{iova, size, static_cast<std::byte*>(mapped) + (offset.count - start),
+                            true, this};
   return std::unique_ptr<MemoryRegion>(new DoubleRegistration(fabric_, region, mapped, length));
 }
 
@@ -177,10 +191,13 @@ Result<std::unique_ptr<CompletionQueue>> DoubleDevice::create_completion_queue(u
   return std::unique_ptr<CompletionQueue>(new DoubleCompletionQueue(fabric_, depth));
 }
 
-Result<std::unique_ptr<QueuePair>> DoubleDevice::create_queue_pair(CompletionQueue& queue, QueuePairSizes sizes) {
+Result<std::unique_ptr<QueuePair>> DoubleDevice::create_queue_pair(CompletionQueue& queue,
+                                                                   QueuePairSizes sizes) {
   if (sizes.sends > limits().queue_depth || sizes.receives > limits().queue_depth)
-    return Status(Cause::device_failed, fmt::format("{}: a new queue pair: {} (errno {})", name_, std::strerror(EINVAL), EINVAL));
-  return std::unique_ptr<QueuePair>(new DoublePair(fabric_, *this, static_cast<DoubleCompletionQueue&>(queue), sizes));
+    return Status(Cause::device_failed, fmt::format("{}: a new queue pair: {} (errno {})", name_,
+                                                    std::strerror(EINVAL), EINVAL));
+  return std::unique_ptr<QueuePair>(
+      new DoublePair(fabric_, *this, static_cast<DoubleCompletionQueue&>(queue), sizes));
 }
 
 DoubleCompletionQueue::DoubleCompletionQueue(std::shared_ptr<DoubleFabric> fabric, unsigned depth)
@@ -196,7 +213,8 @@ DoubleCompletionQueue::~DoubleCompletionQueue() {
 
 void DoubleCompletionQueue::add(const Completion& completion) {
   waiting_.push_back(completion);
-  check(waiting_.size() <= depth_, "a completion queue overflows: its owner posts more than it has room for");
+  check(waiting_.size() <= depth_,
+        "a completion queue overflows: its owner posts more than it has room for");
 }
 
 std::size_t DoubleCompletionQueue::poll(std::span<Completion> completions) {
@@ -207,7 +225,8 @@ std::size_t DoubleCompletionQueue::poll(std::span<Completion> completions) {
   return count;
 }
 
-std::unique_ptr<Verbs> make_double(std::shared_ptr<DoubleFabric> fabric, const std::vector<std::string>& names) {
+std::unique_ptr<Verbs> make_double(std::shared_ptr<DoubleFabric> fabric,
+                                   const std::vector<std::string>& names) {
   return std::make_unique<DoubleVerbs>(std::move(fabric), names);
 }
 

@@ -17,7 +17,17 @@ class DoubleDevice;
 
 /// One RoCE packet of the double. PSNs do not wrap here.
 struct DoublePacket {
-  enum class Kind { data, read_request, atomic_request, read_response, atomic_response, acknowledge, out_of_sequence, not_ready, refuse };
+  enum class Kind {
+    data,
+    read_request,
+    atomic_request,
+    read_response,
+    atomic_response,
+    acknowledge,
+    out_of_sequence,
+    not_ready,
+    refuse
+  };
   Kind kind = Kind::data;
   std::uint32_t to = 0;  ///< number of the queue pair
   std::uint64_t psn = 0;
@@ -59,7 +69,8 @@ class DoubleFabric {
   [[nodiscard]] bool port_up(const std::string& device) const;
   [[nodiscard]] bool chance(std::uint64_t number, std::uint64_t purpose, double share) const;
   /// The bytes of a range that `key` covers; null when it does not.
-  std::byte* translate(const DoubleDevice& device, std::uint32_t key, std::uint64_t address, Bytes size, bool write);
+  std::byte* translate(const DoubleDevice& device, std::uint32_t key, std::uint64_t address,
+                       Bytes size, bool write);
   void advance();
 
   const DoubleOptions options;
@@ -80,7 +91,9 @@ class DoubleFabric {
     Duration when;
     std::uint64_t order;
     Action action;
-    bool operator<(const Due& other) const { return when != other.when ? when > other.when : order > other.order; }
+    bool operator<(const Due& other) const {
+      return when != other.when ? when > other.when : order > other.order;
+    }
   };
   Duration time_;
   std::uint64_t order_ = 0;
@@ -97,14 +110,19 @@ class DoubleDevice final : public Device {
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string sysfs_device() const override { return ""; }
-  [[nodiscard]] DeviceLimits limits() const override { return {fabric_->options.queue_depth, 16, 1U << 20U}; }
+  [[nodiscard]] DeviceLimits limits() const override {
+    return {fabric_->options.queue_depth, 16, 1U << 20U};
+  }
   [[nodiscard]] PortState port() const override;
   [[nodiscard]] std::vector<GidEntry> gids() const override;
   [[nodiscard]] std::size_t gid_count() const { return gids_.size(); }
-  Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size, std::uint64_t iova) override;
-  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size, std::uint64_t iova) override;
+  Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size,
+                                                        std::uint64_t iova) override;
+  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size,
+                                                         std::uint64_t iova) override;
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(unsigned depth) override;
-  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue, QueuePairSizes sizes) override;
+  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue,
+                                                       QueuePairSizes sizes) override;
   std::optional<DeviceEvent> next_event() override;
 
   [[nodiscard]] DoubleFabric& fabric() const { return *fabric_; }

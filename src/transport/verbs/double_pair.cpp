@@ -15,7 +15,8 @@ constexpr Duration not_ready_pause{640e-6};
 
 }  // namespace
 
-DoublePair::DoublePair(std::shared_ptr<DoubleFabric> fabric, DoubleDevice& device, DoubleCompletionQueue& queue, QueuePairSizes sizes)
+DoublePair::DoublePair(std::shared_ptr<DoubleFabric> fabric, DoubleDevice& device,
+                       DoubleCompletionQueue& queue, QueuePairSizes sizes)
     : fabric_(std::move(fabric)), device_(device), queue_(queue), sizes_(sizes) {
   const std::lock_guard lock(fabric_->mutex);
   number_ = ++fabric_->last_pair;
@@ -33,10 +34,12 @@ DoublePair::~DoublePair() {
 Status DoublePair::connect(const Route& route) {
   const std::lock_guard lock(fabric_->mutex);
   if (route.retries > 6 || route.receiver_not_ready_retries > 6)
-    return {Cause::invalid, fmt::format("{}: retries are 0 to 6: 7 means for ever", device_.name())};
+    return {Cause::invalid,
+            fmt::format("{}: retries are 0 to 6: 7 means for ever", device_.name())};
   if (route.gid_index >= device_.gid_count() || state_ != State::initialized)
     return {Cause::device_failed,
-            fmt::format("{}: a queue pair to its peer by GID index {}: Invalid argument (errno 22)", device_.name(), route.gid_index)};
+            fmt::format("{}: a queue pair to its peer by GID index {}: Invalid argument (errno 22)",
+                        device_.name(), route.gid_index)};
   route_ = route;
   end_ = next_ = highest_ = oldest_ = route.own_psn;
   expected_ = route.peer_psn;
@@ -47,7 +50,9 @@ Status DoublePair::connect(const Route& route) {
 PostResult DoublePair::post(const SendWork& work) {
   const std::lock_guard lock(fabric_->mutex);
   if (state_ == State::initialized) return PostResult::refused;
-  if (outgoing_.size() >= sizes_.sends || fabric_->chance(++fabric_->posts, 5, fabric_->options.faults.full)) return PostResult::full;
+  if (outgoing_.size() >= sizes_.sends ||
+      fabric_->chance(++fabric_->posts, 5, fabric_->options.faults.full))
+    return PostResult::full;
   Outgoing outgoing;
   outgoing.work = work;
   outgoing.first = end_;
@@ -77,7 +82,8 @@ void DoublePair::fail() {
 }
 
 void DoublePair::complete(const Outgoing& outgoing, Outcome outcome) {
-  queue_.add({outgoing.work.id, outcome, false, false, 0, outcome == Outcome::ok ? outgoing.work.size : Bytes{}});
+  queue_.add({outgoing.work.id, outcome, false, false, 0,
+              outcome == Outcome::ok ? outgoing.work.size : Bytes{}});
 }
 
 /// The oldest request ends with `outcome`, everything behind it is flushed.
@@ -93,7 +99,8 @@ void DoublePair::break_down(Outcome outcome) {
 void DoublePair::flush_all() {
   for (const Outgoing& outgoing : outgoing_) complete(outgoing, Outcome::flushed);
   outgoing_.clear();
-  for (const ReceiveWork& receive : receives_) queue_.add({receive.id, Outcome::flushed, true, false, 0, {}});
+  for (const ReceiveWork& receive : receives_)
+    queue_.add({receive.id, Outcome::flushed, true, false, 0, {}});
   receives_.clear();
 }
 
@@ -113,7 +120,8 @@ void DoublePair::pump() {
   arm_timer();
 }
 
-/// Sends the packet at next_, or the rest of a read. False when the local buffer is not registered: the queue pair is broken then.
+/// Sends the packet at next_, or the rest of a read. False when the local buffer is not registered:
+/// the queue pair is broken then.
 bool DoublePair::send_request(Outgoing& outgoing) {
   const SendWork& work = outgoing.work;
   const std::uint64_t index = next_ - outgoing.first;
@@ -130,7 +138,8 @@ bool DoublePair::send_request(Outgoing& outgoing) {
   packet.swap = work.swap;
   packet.first = index == 0;
   if (outgoing.fetches()) {
-    packet.kind = work.opcode == Opcode::read ? DoublePacket::Kind::read_request : DoublePacket::Kind::atomic_request;
+    packet.kind = work.opcode == Opcode::read ? DoublePacket::Kind::read_request
+                                              : DoublePacket::Kind::atomic_request;
     packet.count = outgoing.packets - index;
     packet.read_size = Bytes{work.size.count - offset.count};
     next_ = outgoing.first + outgoing.packets;
@@ -138,9 +147,11 @@ bool DoublePair::send_request(Outgoing& outgoing) {
     const Bytes size{std::min(route_.mtu.count, work.size.count - offset.count)};
     packet.last = index + 1 == outgoing.packets;
     if (size.count > 0) {
-      const std::byte* from = fabric_->translate(device_, work.local_key, work.local_address + offset.count, size, false);
+      const std::byte* from = fabric_->translate(device_, work.local_key,
+                                                 work.local_address + offset.count, size, false);
       if (from == nullptr) {
-        // Requests before it may be on their way still; a NIC would complete them first. Here they are flushed.
+        // Requests before it may be on their way still; a NIC would complete them first. Here they
+        // are flushed.
         while (outgoing_.size() > 1 && &outgoing_.front() != &outgoing) {
           complete(outgoing_.front(), Outcome::flushed);
           outgoing_.pop_front();
@@ -209,10 +220,11 @@ void DoublePair::acknowledged(std::uint64_t below) {
 
 void DoublePair::take_response(const DoublePacket& packet) {
   Outgoing* outgoing = at_psn(packet.psn);
-  if (outgoing == nullptr || !outgoing->fetches() || packet.psn != outgoing->first + outgoing->responses) {
+  if (outgoing == nullptr || !outgoing->fetches() ||
+      packet.psn != outgoing->first + outgoing->responses) {
     // A gap: the rest is asked for again. A response that was seen before is nothing new.
-    if (outgoing != nullptr && packet.psn > outgoing->first + outgoing->responses && oldest_ < outgoing->first + outgoing->packets &&
-        !reported_gap_) {
+    if (outgoing != nullptr && packet.psn > outgoing->first + outgoing->responses &&
+        oldest_ < outgoing->first + outgoing->packets && !reported_gap_) {
       reported_gap_ = true;
       next_ = oldest_;
       pump();
@@ -223,7 +235,8 @@ void DoublePair::take_response(const DoublePacket& packet) {
   const SendWork& work = outgoing->work;
   if (!packet.payload.empty()) {
     const Bytes offset{outgoing->responses * route_.mtu.count};
-    std::byte* to = fabric_->translate(device_, work.local_key, work.local_address + offset.count, Bytes{packet.payload.size()}, true);
+    std::byte* to = fabric_->translate(device_, work.local_key, work.local_address + offset.count,
+                                       Bytes{packet.payload.size()}, true);
     if (to == nullptr) return break_down(Outcome::local_protection);
     std::copy(packet.payload.begin(), packet.payload.end(), to);
   }

@@ -6,10 +6,12 @@
 
 namespace gdr::transport {
 
-/// A reliable queue pair: go-back-N with acknowledgements, retransmission by time and by out-of-sequence reports, receiver-not-ready.
+/// A reliable queue pair: go-back-N with acknowledgements, retransmission by time and by
+/// out-of-sequence reports, receiver-not-ready.
 class DoublePair final : public QueuePair {
  public:
-  DoublePair(std::shared_ptr<DoubleFabric> fabric, DoubleDevice& device, DoubleCompletionQueue& queue, QueuePairSizes sizes);
+  DoublePair(std::shared_ptr<DoubleFabric> fabric, DoubleDevice& device,
+             DoubleCompletionQueue& queue, QueuePairSizes sizes);
   ~DoublePair() override;
   DoublePair(const DoublePair&) = delete;
   DoublePair& operator=(const DoublePair&) = delete;
@@ -30,7 +32,8 @@ class DoublePair final : public QueuePair {
     std::uint64_t packets = 1;
     std::uint64_t responses = 0;  // of a read or atomic
     [[nodiscard]] bool fetches() const {
-      return work.opcode == Opcode::read || work.opcode == Opcode::fetch_add || work.opcode == Opcode::compare_swap;
+      return work.opcode == Opcode::read || work.opcode == Opcode::fetch_add ||
+             work.opcode == Opcode::compare_swap;
     }
   };
 
@@ -59,7 +62,9 @@ class DoublePair final : public QueuePair {
   void reply(DoublePacket::Kind kind, std::uint64_t psn);
 
   void flush_all();
-  void to_peer(DoublePacket packet, bool again = false) { fabric_->send(device_, route_.peer_gid, std::move(packet), again); }
+  void to_peer(DoublePacket packet, bool again = false) {
+    fabric_->send(device_, route_.peer_gid, std::move(packet), again);
+  }
 
   std::shared_ptr<DoubleFabric> fabric_;
   DoubleDevice& device_;

@@ -47,7 +47,8 @@ void DoublePair::take_request(DoublePacket& packet) {
   }
 }
 
-/// A request that was carried out before: reads are read again, atomics answered from memory, the rest acknowledged.
+/// A request that was carried out before: reads are read again, atomics answered from memory, the
+/// rest acknowledged.
 void DoublePair::repeat(const DoublePacket& packet) {
   if (packet.kind == DoublePacket::Kind::read_request) {
     (void)answer_read(packet);
@@ -65,11 +66,13 @@ bool DoublePair::place(const DoublePacket& packet) {
     return false;
   }
   if (!packet.payload.empty()) {
-    std::byte* to = fabric_->translate(device_, packet.remote_key, packet.remote_address, Bytes{packet.payload.size()}, true);
+    std::byte* to = fabric_->translate(device_, packet.remote_key, packet.remote_address,
+                                       Bytes{packet.payload.size()}, true);
     if (to == nullptr) return refuse(Outcome::remote_access), false;
     std::copy(packet.payload.begin(), packet.payload.end(), to);
   }
-  received_ = packet.first ? Bytes{packet.payload.size()} : received_ + Bytes{packet.payload.size()};
+  received_ =
+      packet.first ? Bytes{packet.payload.size()} : received_ + Bytes{packet.payload.size()};
   if (packet.last && packet.opcode == Opcode::write_with_immediate) finish_receive(packet);
   return true;
 }
@@ -88,7 +91,8 @@ bool DoublePair::place_send(const DoublePacket& packet) {
     return refuse(Outcome::remote_invalid), false;
   }
   if (size.count > 0) {
-    std::byte* to = fabric_->translate(device_, receive.key, receive.address + received_.count, size, true);
+    std::byte* to =
+        fabric_->translate(device_, receive.key, receive.address + received_.count, size, true);
     if (to == nullptr) {
       queue_.add({receive.id, Outcome::local_protection, true, false, 0, {}});
       receives_.pop_front();
@@ -103,20 +107,23 @@ bool DoublePair::place_send(const DoublePacket& packet) {
 
 void DoublePair::finish_receive(const DoublePacket& packet) {
   const bool immediate = packet.opcode == Opcode::write_with_immediate;
-  queue_.add({receives_.front().id, Outcome::ok, true, immediate, immediate ? packet.immediate : 0, received_});
+  queue_.add({receives_.front().id, Outcome::ok, true, immediate, immediate ? packet.immediate : 0,
+              received_});
   receives_.pop_front();
 }
 
 bool DoublePair::answer_read(const DoublePacket& packet) {
   for (std::uint64_t i = 0; i < packet.count; ++i) {
     const std::uint64_t offset = i * route_.mtu.count;
-    const Bytes size{std::min(route_.mtu.count, packet.read_size.count - std::min(packet.read_size.count, offset))};
+    const Bytes size{std::min(route_.mtu.count,
+                              packet.read_size.count - std::min(packet.read_size.count, offset))};
     DoublePacket response;
     response.kind = DoublePacket::Kind::read_response;
     response.to = route_.peer_queue_pair;
     response.psn = packet.psn + i;
     if (size.count > 0) {
-      const std::byte* from = fabric_->translate(device_, packet.remote_key, packet.remote_address + offset, size, false);
+      const std::byte* from = fabric_->translate(device_, packet.remote_key,
+                                                 packet.remote_address + offset, size, false);
       if (from == nullptr) return refuse(Outcome::remote_access), false;
       response.payload.assign(from, from + size.count);
     }
@@ -132,11 +139,14 @@ bool DoublePair::answer_atomic(const DoublePacket& packet) {
     old = before->second;
   } else {
     if (packet.remote_address % sizeof(old) != 0) return refuse(Outcome::remote_invalid), false;
-    std::byte* place = fabric_->translate(device_, packet.remote_key, packet.remote_address, Bytes{sizeof(old)}, true);
+    std::byte* place = fabric_->translate(device_, packet.remote_key, packet.remote_address,
+                                          Bytes{sizeof(old)}, true);
     if (place == nullptr) return refuse(Outcome::remote_access), false;
     std::memcpy(&old, place, sizeof(old));
     const std::uint64_t sum = old + packet.operand;
-    const std::uint64_t now = packet.opcode == Opcode::fetch_add ? sum : old == packet.operand ? packet.swap : old;
+    const std::uint64_t now = packet.opcode == Opcode::fetch_add ? sum
+                              : old == packet.operand            ? packet.swap
+                                                                 : old;
     std::memcpy(place, &now, sizeof(now));
     atomic_results_[packet.psn] = old;
     if (atomic_results_.size() > 64) atomic_results_.erase(atomic_results_.begin());

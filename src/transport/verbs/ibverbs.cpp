@@ -17,9 +17,11 @@ namespace gdr::transport {
 namespace {
 
 constexpr std::uint8_t port_number = 1;
-constexpr int all_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int all_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-Status failed(const std::string& device, const std::string& what, int error, Cause cause = Cause::device_failed) {
+Status failed(const std::string& device, const std::string& what, int error,
+              Cause cause = Cause::device_failed) {
   return {cause, fmt::format("{}: {}: {} (errno {})", device, what, std::strerror(error), error)};
 }
 
@@ -102,7 +104,8 @@ class IbvCompletionQueue final : public CompletionQueue {
 
 class IbvQueuePair final : public QueuePair {
  public:
-  IbvQueuePair(ibv_qp* pair, std::string device, bool ethernet) : pair_(pair), device_(std::move(device)), ethernet_(ethernet) {}
+  IbvQueuePair(ibv_qp* pair, std::string device, bool ethernet)
+      : pair_(pair), device_(std::move(device)), ethernet_(ethernet) {}
   ~IbvQueuePair() override { ibv_destroy_qp(pair_); }
   IbvQueuePair(const IbvQueuePair&) = delete;
   IbvQueuePair& operator=(const IbvQueuePair&) = delete;
@@ -113,8 +116,10 @@ class IbvQueuePair final : public QueuePair {
     ibv_qp_attr attr = {};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = port_number;
-    attr.qp_access_flags = static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-    return modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "a new queue pair");
+    attr.qp_access_flags = static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                                 IBV_ACCESS_REMOTE_ATOMIC);
+    return modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+                  "a new queue pair");
   }
 
   Status connect(const Route& route) override {
@@ -133,10 +138,11 @@ class IbvQueuePair final : public QueuePair {
     std::memcpy(attr.ah_attr.grh.dgid.raw, route.peer_gid.data(), route.peer_gid.size());
     attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(route.gid_index);
     attr.ah_attr.grh.hop_limit = 64;
-    Status status = modify(
-        attr,
-        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-        fmt::format("a queue pair to its peer by GID index {}", route.gid_index));
+    Status status =
+        modify(attr,
+               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+               fmt::format("a queue pair to its peer by GID index {}", route.gid_index));
     if (!status.ok()) return status;
     attr = {};
     attr.qp_state = IBV_QPS_RTS;
@@ -145,19 +151,23 @@ class IbvQueuePair final : public QueuePair {
     attr.retry_cnt = static_cast<std::uint8_t>(route.retries);
     attr.rnr_retry = static_cast<std::uint8_t>(route.receiver_not_ready_retries);
     attr.max_rd_atomic = static_cast<std::uint8_t>(route.reads_in_flight);
-    return modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+    return modify(attr,
+                  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
                   "a queue pair to sending");
   }
 
   PostResult post(const SendWork& work) override {
-    ibv_sge part = {work.local_address, static_cast<std::uint32_t>(work.size.count), work.local_key};
+    ibv_sge part = {work.local_address, static_cast<std::uint32_t>(work.size.count),
+                    work.local_key};
     ibv_send_wr request = {};
     request.wr_id = work.id;
     request.sg_list = &part;
     request.num_sge = work.size.count > 0 ? 1 : 0;
     request.send_flags = IBV_SEND_SIGNALED;
     if (work.opcode == Opcode::fetch_add || work.opcode == Opcode::compare_swap) {
-      request.opcode = work.opcode == Opcode::fetch_add ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP;
+      request.opcode = work.opcode == Opcode::fetch_add ? IBV_WR_ATOMIC_FETCH_AND_ADD
+                                                        : IBV_WR_ATOMIC_CMP_AND_SWP;
       request.wr.atomic = {work.remote_address, work.operand, work.swap, work.remote_key};
     } else {
       request.opcode = work.opcode == Opcode::write  ? IBV_WR_RDMA_WRITE
@@ -189,7 +199,9 @@ class IbvQueuePair final : public QueuePair {
 
  private:
   static PostResult result_of(int error) {
-    return error == 0 ? PostResult::posted : error == ENOMEM ? PostResult::full : PostResult::refused;
+    return error == 0        ? PostResult::posted
+           : error == ENOMEM ? PostResult::full
+                             : PostResult::refused;
   }
   Status modify(ibv_qp_attr& attr, int mask, const std::string& what) {
     const int error = ibv_modify_qp(pair_, &attr, mask);
@@ -231,14 +243,16 @@ class IbvDevice final : public Device {
     }
     if (error) return "";
     // A virtio interface is a child of its PCI function.
-    return place.filename().string().starts_with("virtio") ? place.parent_path().string() : place.string();
+    return place.filename().string().starts_with("virtio") ? place.parent_path().string()
+                                                           : place.string();
   }
 
   [[nodiscard]] DeviceLimits limits() const override {
     ibv_device_attr attr = {};
     if (ibv_query_device(context_, &attr) != 0) return {};
     const int reads = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
-    return {static_cast<unsigned>(attr.max_qp_wr), static_cast<unsigned>(std::clamp(reads, 1, 16)), static_cast<unsigned>(attr.max_cqe)};
+    return {static_cast<unsigned>(attr.max_qp_wr), static_cast<unsigned>(std::clamp(reads, 1, 16)),
+            static_cast<unsigned>(attr.max_cqe)};
   }
 
   [[nodiscard]] PortState port() const override {
@@ -266,26 +280,34 @@ class IbvDevice final : public Device {
     return entries;
   }
 
-  Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size, std::uint64_t iova) override {
-    ibv_mr* region = ibv_reg_mr_iova2(domain_, reinterpret_cast<void*>(address), size.count, iova, static_cast<unsigned>(all_access));
-    if (region == nullptr) return failed(name(), fmt::format("ibv_reg_mr of {}", to_string(size)), errno, Cause::registration_refused);
+  Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size,
+                                                        std::uint64_t iova) override {
+    ibv_mr* region = ibv_reg_mr_iova2(domain_, reinterpret_cast<void*>(address), size.count, iova,
+                                      static_cast<unsigned>(all_access));
+    if (region == nullptr)
+      return failed(name(), fmt::format("ibv_reg_mr of {}", to_string(size)), errno,
+                    Cause::registration_refused);
     return std::unique_ptr<MemoryRegion>(new IbvRegion(region));
   }
 
-  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size, std::uint64_t iova) override {
+  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size,
+                                                         std::uint64_t iova) override {
     ibv_mr* region = ibv_reg_dmabuf_mr(domain_, offset.count, size.count, iova, fd, all_access);
     if (region == nullptr)
-      return failed(name(), fmt::format("ibv_reg_dmabuf_mr of {}", to_string(size)), errno, Cause::registration_refused);
+      return failed(name(), fmt::format("ibv_reg_dmabuf_mr of {}", to_string(size)), errno,
+                    Cause::registration_refused);
     return std::unique_ptr<MemoryRegion>(new IbvRegion(region));
   }
 
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(unsigned depth) override {
     ibv_cq* queue = ibv_create_cq(context_, static_cast<int>(depth), nullptr, nullptr, 0);
-    if (queue == nullptr) return failed(name(), fmt::format("a completion queue of {}", depth), errno);
+    if (queue == nullptr)
+      return failed(name(), fmt::format("a completion queue of {}", depth), errno);
     return std::unique_ptr<CompletionQueue>(new IbvCompletionQueue(queue));
   }
 
-  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue, QueuePairSizes sizes) override {
+  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue,
+                                                       QueuePairSizes sizes) override {
     ibv_qp_init_attr attr = {};
     attr.send_cq = attr.recv_cq = static_cast<IbvCompletionQueue&>(queue).handle();
     attr.cap = {sizes.sends, sizes.receives, 1, 1, 0};
@@ -333,7 +355,9 @@ class IbVerbs final : public Verbs {
     visit([&](ibv_device* device) {
       if (name == ibv_get_device_name(device)) context = ibv_open_device(device);
     });
-    if (context == nullptr) return Status(Cause::invalid, fmt::format("there is no RDMA device {}, or it cannot be opened", name));
+    if (context == nullptr)
+      return Status(Cause::invalid,
+                    fmt::format("there is no RDMA device {}, or it cannot be opened", name));
     ibv_pd* domain = ibv_alloc_pd(context);
     if (domain == nullptr) {
       const int error = errno;
@@ -344,10 +368,12 @@ class IbVerbs final : public Verbs {
   }
 
   [[nodiscard]] Duration now() const override {
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
+    return {
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
   }
-  /// A system call costs more than a message of a real NIC takes. Whoever waits longer may keep from this core just what it waits for: on a
-  /// machine with one, the kernel's thread that does the work of rdma_rxe.
+  /// A system call costs more than a message of a real NIC takes. Whoever waits longer may keep
+  /// from this core just what it waits for: on a machine with one, the kernel's thread that does
+  /// the work of rdma_rxe.
   void idle(unsigned rounds) override {
     if (rounds > rounds_alone) sched_yield();
   }

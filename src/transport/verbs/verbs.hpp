@@ -11,8 +11,8 @@
 #include "common/status.hpp"
 #include "common/units.hpp"
 
-/// What the transport needs of RDMA verbs. ibverbs.cpp speaks to libibverbs, double_*.cpp play it inside the process; both run
-/// tests/transport/verbs_contract_test.cpp.
+/// What the transport needs of RDMA verbs. ibverbs.cpp speaks to libibverbs, double_*.cpp play it
+/// inside the process; both run tests/transport/verbs_contract_test.cpp.
 namespace gdr::transport {
 
 enum class GidType { infiniband, rocev1, rocev2 };
@@ -89,7 +89,8 @@ struct QueuePairSizes {
   unsigned sends = 64;
   unsigned receives = 64;
 };
-/// How a queue pair reaches its peer. `timeout` is ibv_qp_attr's: 4.096 us times 2 to its power. Retries are 0 to 6: 7 would mean for ever.
+/// How a queue pair reaches its peer. `timeout` is ibv_qp_attr's: 4.096 us times 2 to its power.
+/// Retries are 0 to 6: 7 would mean for ever.
 struct Route {
   std::uint32_t peer_queue_pair = 0;
   std::uint32_t peer_psn = 0;
@@ -134,15 +135,20 @@ class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual std::string name() const = 0;
-  [[nodiscard]] virtual std::string sysfs_device() const = 0;  ///< real path of its PCI function; "" when it has none
+  [[nodiscard]] virtual std::string sysfs_device()
+      const = 0;  ///< real path of its PCI function; "" when it has none
   [[nodiscard]] virtual DeviceLimits limits() const = 0;
   [[nodiscard]] virtual PortState port() const = 0;
   [[nodiscard]] virtual std::vector<GidEntry> gids() const = 0;
-  /// Local and remote access, atomics included. `address` is the process's, `iova` what peers and work requests say.
-  virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size, std::uint64_t iova) = 0;
-  virtual Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size, std::uint64_t iova) = 0;
+  /// Local and remote access, atomics included. `address` is the process's, `iova` what peers and
+  /// work requests say.
+  virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::uint64_t address, Bytes size,
+                                                                std::uint64_t iova) = 0;
+  virtual Result<std::unique_ptr<MemoryRegion>> register_dma_buf(int fd, Bytes offset, Bytes size,
+                                                                 std::uint64_t iova) = 0;
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(unsigned depth) = 0;
-  virtual Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue, QueuePairSizes sizes) = 0;
+  virtual Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& queue,
+                                                               QueuePairSizes sizes) = 0;
   virtual std::optional<DeviceEvent> next_event() = 0;
 };
 
@@ -151,8 +157,10 @@ class Verbs {
   virtual ~Verbs() = default;
   [[nodiscard]] virtual std::vector<std::string> device_names() const = 0;
   virtual Result<std::unique_ptr<Device>> open(const std::string& name) = 0;
-  [[nodiscard]] virtual Duration now() const = 0;  ///< of a clock that only goes forward; simulated in the double
-  virtual void idle(unsigned rounds) = 0;          ///< nothing has happened in so many rounds of polling, one behind the other
+  [[nodiscard]] virtual Duration now()
+      const = 0;  ///< of a clock that only goes forward; simulated in the double
+  virtual void idle(unsigned rounds) = 0;  ///< nothing has happened in so many rounds of polling,
+                                           ///< one behind the other
 };
 
 /// libibverbs of this machine.

@@ -51,16 +51,19 @@ enum class Request : std::uint8_t {
   forget,
 };
 
-/// The other end of pairs in guests: a process on the other host, over the management network. It moves its end on by itself.
+/// The other end of pairs in guests: a process on the other host, over the management network. It
+/// moves its end on by itself.
 class Agent {
  public:
   static constexpr std::uint16_t port = 18600;
   static constexpr std::uint16_t transport_port = 18601;
 
-  /// `management` and `nic` are the other host's addresses. Throws InputError when nobody answers within a minute.
+  /// `management` and `nic` are the other host's addresses. Throws InputError when nobody answers
+  /// within a minute.
   Agent(std::string management, std::string nic);
 
-  /// Sends the request and waits for the answer, a minute at most. Throws InputError when there is none.
+  /// Sends the request and waits for the answer, a minute at most. Throws InputError when there is
+  /// none.
   template <typename Answer, typename... Values>
   Answer ask(Request request, const Values&... values) {
     Writer writer;
@@ -71,7 +74,8 @@ class Agent {
     return get<Answer>(reader);
   }
 
-  std::shared_ptr<memory::DeviceMemory> make_end(const MemoryChoice& memory, const TransportOptions& options);
+  std::shared_ptr<memory::DeviceMemory> make_end(const MemoryChoice& memory,
+                                                 const TransportOptions& options);
   void drop_end() { (void)ask<bool>(Request::drop_end); }
   /// A stream from here, and the number of the connection over there.
   std::pair<std::unique_ptr<ByteStream>, std::uint64_t> connect(bool over_management);

@@ -59,22 +59,28 @@ Schedule::Schedule(std::uint64_t seed) {
   spoil = random.one_in(2) ? Spoil::nothing : static_cast<Spoil>(1 + random.below(5));
   steps = static_cast<unsigned>(random.below(200));
   refuse_here = random.one_in(2);
-  for (std::uint64_t i = 3 + random.below(4); i > 0; --i) sizes.push_back(1 + random.below(random.one_in(2) ? 500000 : 9000));
+  for (std::uint64_t i = 3 + random.below(4); i > 0; --i)
+    sizes.push_back(1 + random.below(random.one_in(2) ? 500000 : 9000));
   const std::string only = path == Path::tcp ? "" : ",only=roce";
   std::string all;
-  if (random.one_in(2)) all += fmt::format(",loss={:.2f}%", 0.05 * static_cast<double>(random.below(30)));
-  if (random.one_in(2)) all += fmt::format(",reorder={:.2f}%,reorder-by=2ms", 0.05 * static_cast<double>(random.below(40)));
-  if (random.one_in(3)) all += fmt::format(",corrupt={:.2f}%", 0.05 * static_cast<double>(random.below(20)));
+  if (random.one_in(2))
+    all += fmt::format(",loss={:.2f}%", 0.05 * static_cast<double>(random.below(30)));
+  if (random.one_in(2))
+    all += fmt::format(",reorder={:.2f}%,reorder-by=2ms",
+                       0.05 * static_cast<double>(random.below(40)));
+  if (random.one_in(3))
+    all += fmt::format(",corrupt={:.2f}%", 0.05 * static_cast<double>(random.below(20)));
   if (random.one_in(5)) all += ",duplicate=0.5%";
   if (all.empty()) all = ",loss=0%";
   faults = "*:" + all.substr(1) + only;
   if (!random.one_in(3)) return;
   // A flap that retries outlast, a longer one, or the end of the link.
-  const std::string end = random.one_in(3)   ? std::string()
-                          : random.one_in(2) ? fmt::format(",down-for={}ms", 50 + random.below(2000))
-                                             : fmt::format(",down-frames={}", 1 + random.below(40));
-  faults += fmt::format(";h{}/nic0.{}:down-after={}{}{}", random.below(2), random.one_in(2) ? "tx" : "rx", 5 + random.below(120),
-                        end, only);
+  const std::string end = random.one_in(3) ? std::string()
+                          : random.one_in(2)
+                              ? fmt::format(",down-for={}ms", 50 + random.below(2000))
+                              : fmt::format(",down-frames={}", 1 + random.below(40));
+  faults += fmt::format(";h{}/nic0.{}:down-after={}{}{}", random.below(2),
+                        random.one_in(2) ? "tx" : "rx", 5 + random.below(120), end, only);
 }
 
 struct Step {
@@ -139,7 +145,8 @@ PairOptions Run::options() const {
     memory.faults.copy_delay = static_cast<unsigned>(seed_ % 3);
   });
   if (schedule_.spoil == Spoil::refuse && schedule_.memory == MemoryChoice::Kind::fake)
-    (schedule_.refuse_here ? options.memory_a : options.memory_b).faults.largest_registration = Bytes{100000};
+    (schedule_.refuse_here ? options.memory_a : options.memory_b).faults.largest_registration =
+        Bytes{100000};
   return options;
 }
 
@@ -158,7 +165,8 @@ std::string Run::result() {
     wrong = transfer(pair);
   } catch (const InputError& error) {
     // A transport that cannot be had says so when it is made.
-    if (schedule_.spoil == Spoil::refuse) wrong = named({Cause::registration_refused, error.what()});
+    if (schedule_.spoil == Spoil::refuse)
+      wrong = named({Cause::registration_refused, error.what()});
     else wrong = error.what();
   }
   if (alive_) refuse("none");
@@ -172,7 +180,8 @@ std::string Run::set_up(Pair& pair) {
     return "the set-up never ended";
   if (a.status().ok() && b.status().ok()) return "";
   const Status why = a.status().ok() ? b.status() : a.status();
-  const bool both = pair.run_until([&] { return !a.status().ok() && !b.status().ok(); }, Duration{40});
+  const bool both =
+      pair.run_until([&] { return !a.status().ok() && !b.status().ok(); }, Duration{40});
   return both ? named(why) : "one side alone gave up";
 }
 
@@ -188,10 +197,13 @@ void Run::ask(Pair& pair) {
     const auto local = here_ + Bytes{step.at};
     const auto immediate = static_cast<std::uint32_t>(i);
     EndConnection& a = *pair.a.connection;
-    if (step.kind == Step::Kind::send) step.there = pair.b.connection->receive(there_ + Bytes{step.at}, Bytes{step.size});
-    step.here = step.kind == Step::Kind::write  ? a.write(local, range, Bytes{step.at}, Bytes{step.size}, immediate)
-                : step.kind == Step::Kind::read ? a.read(local, range, Bytes{step.at}, Bytes{step.size})
-                                                : a.send(local, Bytes{step.size});
+    if (step.kind == Step::Kind::send)
+      step.there = pair.b.connection->receive(there_ + Bytes{step.at}, Bytes{step.size});
+    step.here = step.kind == Step::Kind::write
+                    ? a.write(local, range, Bytes{step.at}, Bytes{step.size}, immediate)
+                : step.kind == Step::Kind::read
+                    ? a.read(local, range, Bytes{step.at}, Bytes{step.size})
+                    : a.send(local, Bytes{step.size});
     steps_.push_back(std::move(step));
   }
 }
@@ -226,8 +238,10 @@ std::string Run::transfer(Pair& pair) {
   pair.a.put(here_, bytes_here_);
   pair.b.put(there_, bytes_there_);
   EndConnection& a = *pair.a.connection;
-  if (Status shared = pair.b.connection->share(1, there_, Bytes{size_}); !shared.ok()) return named(shared);
-  if (!pair.run_until([&] { return a.shared(1).has_value() || !a.status().ok(); }, Duration{40})) return "a share never arrived";
+  if (Status shared = pair.b.connection->share(1, there_, Bytes{size_}); !shared.ok())
+    return named(shared);
+  if (!pair.run_until([&] { return a.shared(1).has_value() || !a.status().ok(); }, Duration{40}))
+    return "a share never arrived";
   if (!a.status().ok()) return named(a.status());
   ask(pair);
   spoil(pair);
@@ -243,12 +257,17 @@ std::string Run::collect(Pair& pair, Step& step) {
   if (!step.here.ok()) return named(step.here.status());
   std::optional<Finished> done;
   const Duration asked = pair.now();
-  const auto ended = [&] { return (done = pair.a.connection->test(step.here.value())).has_value(); };
-  if (!pair.run_until(ended, limit + Duration{20})) return fmt::format("operation {} never ended", number);
-  if ((pair.now() - asked).seconds > limit.seconds + 3) return fmt::format("operation {} ended after its limit", number);
+  const auto ended = [&] {
+    return (done = pair.a.connection->test(step.here.value())).has_value();
+  };
+  if (!pair.run_until(ended, limit + Duration{20}))
+    return fmt::format("operation {} never ended", number);
+  if ((pair.now() - asked).seconds > limit.seconds + 3)
+    return fmt::format("operation {} ended after its limit", number);
   if (!done->status.ok()) return named(done->status);
   // Nothing is known of bytes in memory that is gone, or of a peer that is.
-  if (!alive_ || schedule_.spoil == Spoil::free_here || schedule_.spoil == Spoil::free_there) return "";
+  if (!alive_ || schedule_.spoil == Spoil::free_here || schedule_.spoil == Spoil::free_there)
+    return "";
   return compare(pair, step, number);
 }
 
@@ -258,14 +277,17 @@ std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
     // Over several queue pairs they may come in another order than they were asked for.
     bool twice = false;
     const auto told = [&] {
-      while (const auto arrival = b.arrival()) twice = !arrivals_.emplace(arrival->immediate, *arrival).second || twice;
+      while (const auto arrival = b.arrival())
+        twice = !arrivals_.emplace(arrival->immediate, *arrival).second || twice;
       return twice || arrivals_.contains(number) || !b.status().ok();
     };
-    if (!pair.run_until(told, Duration{40})) return fmt::format("B was never told of operation {}", number);
+    if (!pair.run_until(told, Duration{40}))
+      return fmt::format("B was never told of operation {}", number);
     if (twice) return "B was told twice of one operation";
     if (!arrivals_.contains(number)) return named(b.status());
     const Bytes size = arrivals_.at(number).size;
-    if (size != Bytes{step.size}) return fmt::format("B was told of {} by operation {}", to_string(size), number);
+    if (size != Bytes{step.size})
+      return fmt::format("B was told of {} by operation {}", to_string(size), number);
   }
   if (step.kind == Step::Kind::send) {
     const Finished received = pair.finish(pair.b, step.there);
@@ -276,13 +298,15 @@ std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
   const auto& source = fetched ? bytes_there_ : bytes_here_;
   const auto begin = source.begin() + static_cast<std::ptrdiff_t>(step.at);
   const auto bytes = end.get((fetched ? here_ : there_) + Bytes{step.at}, step.size);
-  if (!std::equal(bytes.begin(), bytes.end(), begin)) return fmt::format("operation {} ended well with wrong bytes", number);
+  if (!std::equal(bytes.begin(), bytes.end(), begin))
+    return fmt::format("operation {} ended well with wrong bytes", number);
   return "";
 }
 
 std::string spoil_word(Spoil spoil) {
-  constexpr const char* words[] = {"nothing",           "peer killed",        "peer closes",
-                                   "memory freed here", "memory freed there", "registration refused"};
+  constexpr const char* words[] = {
+      "nothing",           "peer killed",        "peer closes",
+      "memory freed here", "memory freed there", "registration refused"};
   return words[static_cast<std::size_t>(spoil)];
 }
 
@@ -302,8 +326,8 @@ int run_campaign(std::uint64_t seed) {
   const Schedule& schedule = run.schedule();
   fmt::print("seed {}: {}{}, {}, {} queue pairs, {} NICs, {}, --fault '{}': {} ({:.1f} s)\n", seed,
              schedule.by_name ? "" : "auto for ", to_string(schedule.path),
-             schedule.memory == MemoryChoice::Kind::bar ? "bar" : "fake", schedule.queue_pairs, schedule.nics,
-             spoil_word(schedule.spoil), schedule.faults,
+             schedule.memory == MemoryChoice::Kind::bar ? "bar" : "fake", schedule.queue_pairs,
+             schedule.nics, spoil_word(schedule.spoil), schedule.faults,
              !wrong.empty()        ? "WRONG: " + wrong
              : run.ended().empty() ? "right bytes"
                                    : "named error: " + run.ended(),
@@ -322,11 +346,13 @@ int serve_campaign(std::uint64_t seed) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && Schedule(seed).spoil == Spoil::kill_peer;
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+                      Schedule(seed).spoil == Spoil::kill_peer;
   if (const std::string after = resources_after(before); after != before)
     throw InputError("something is left:\n" + before + "became\n" + after);
   if (killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return 0;
-  throw InputError(fmt::format("seed {}: the end on this host ended with status {:#x}", seed, status));
+  throw InputError(
+      fmt::format("seed {}: the end on this host ended with status {:#x}", seed, status));
 }
 
 }  // namespace gdr::transport

@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <string>
 
-/// A campaign of faults between two guests: what a run does follows from its seed, and so does what the fabric does to it
-/// meanwhile.
+/// A campaign of faults between two guests: what a run does follows from its seed, and so does what
+/// the fabric does to it meanwhile.
 namespace gdr::transport {
 
 /// For `gdr emulate in NAME --fault`.
 std::string faults_of(std::uint64_t seed);
 
-/// Host 0, over guest_world. Prints a line; 0: right bytes or a named error in time, and nothing is left. Ends by SIGALRM when it
-/// hangs.
+/// Host 0, over guest_world. Prints a line; 0: right bytes or a named error in time, and nothing is
+/// left. Ends by SIGALRM when it hangs.
 int run_campaign(std::uint64_t seed);
 /// The other host.
 int serve_campaign(std::uint64_t seed);

@@ -83,7 +83,9 @@ struct Codec<std::vector<T>> {
 
 template <>
 struct Codec<std::string> {
-  static void put(Writer& to, const std::string& text) { Codec<std::vector<char>>::put(to, {text.begin(), text.end()}); }
+  static void put(Writer& to, const std::string& text) {
+    Codec<std::vector<char>>::put(to, {text.begin(), text.end()});
+  }
   static std::string get(Reader& from) {
     const auto text = Codec<std::vector<char>>::get(from);
     return {text.begin(), text.end()};
@@ -162,17 +164,22 @@ template <>
 struct Codec<TransportOptions> {
   template <typename Options>
   static auto plain(Options& o) {
-    return std::tie(o.path, o.level, o.gid_index, o.queue_pairs, o.chunk, o.depth, o.queue_depth, o.operations, o.largest_message,
-                    o.limit, o.setup_limit, o.timeout, o.retries, o.check, o.flush);
+    return std::tie(o.path, o.level, o.gid_index, o.queue_pairs, o.chunk, o.depth, o.queue_depth,
+                    o.operations, o.largest_message, o.limit, o.setup_limit, o.timeout, o.retries,
+                    o.check, o.flush);
   }
   static void put(Writer& to, const TransportOptions& options) {
-    std::apply([&](const auto&... value) { (gdr::transport::put(to, value), ...); }, plain(options));
+    std::apply([&](const auto&... value) { (gdr::transport::put(to, value), ...); },
+               plain(options));
     Codec<std::vector<NicChoice>>::put(to, options.nics);
   }
   static TransportOptions get(Reader& from) {
     TransportOptions options;
-    std::apply([&](auto&... value) { ((value = gdr::transport::get<std::decay_t<decltype(value)>>(from)), ...); },
-               plain(options));
+    std::apply(
+        [&](auto&... value) {
+          ((value = gdr::transport::get<std::decay_t<decltype(value)>>(from)), ...);
+        },
+        plain(options));
     options.nics = Codec<std::vector<NicChoice>>::get(from);
     return options;
   }

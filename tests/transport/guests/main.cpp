@@ -1,6 +1,7 @@
-// gdr_guest_tests [OPTION...]        on both of two guests: tests of the transport between them. Host 0 runs them, the other is B
-// gdr_guest_tests faults SEED        what the fabric does in that run of the campaign, for gdr emulate in NAME --fault; anywhere
-// gdr_guest_tests campaign SEED      on both guests: that run
+// gdr_guest_tests [OPTION...]        on both of two guests: tests of the transport between them.
+// Host 0 runs them, the other is B gdr_guest_tests faults SEED        what the fabric does in that
+// run of the campaign, for gdr emulate in NAME --fault; anywhere gdr_guest_tests campaign SEED on
+// both guests: that run
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,8 @@ Agent agent_of_peer() {
   const auto equals = peers.find('=');
   if (equals == std::string::npos || peers.find(' ') != std::string::npos)
     throw InputError("two hosts are wanted; GDR_PEERS is " + peers);
-  return Agent(peers.substr(equals + 1), variable("GDR_PEER_" + peers.substr(0, equals) + "_NIC_0"));
+  return Agent(peers.substr(equals + 1),
+               variable("GDR_PEER_" + peers.substr(0, equals) + "_NIC_0"));
 }
 
 /// Says how many objects of RDMA are left over when the tests have run.

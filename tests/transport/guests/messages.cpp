@@ -15,7 +15,8 @@ void pause(const std::function<void()>& meanwhile) {
   sched_yield();
 }
 
-Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_point end, const std::function<void()>& meanwhile) {
+Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_point end,
+                const std::function<void()>& meanwhile) {
   while (!bytes.empty()) {
     const auto count = stream.read_some(bytes);
     if (!count.ok()) return count.status();
@@ -28,7 +29,8 @@ Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_poin
 
 }  // namespace
 
-Status send_message(ByteStream& stream, const std::vector<std::byte>& bytes, const std::function<void()>& meanwhile) {
+Status send_message(ByteStream& stream, const std::vector<std::byte>& bytes,
+                    const std::function<void()>& meanwhile) {
   std::vector<std::byte> all(8);
   const std::uint64_t size = bytes.size();
   std::memcpy(all.data(), &size, 8);
@@ -45,8 +47,10 @@ Status send_message(ByteStream& stream, const std::vector<std::byte>& bytes, con
   return {};
 }
 
-Result<std::vector<std::byte>> receive_message(ByteStream& stream, Duration limit, const std::function<void()>& meanwhile) {
-  const auto end = Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(limit.seconds * 1e3));
+Result<std::vector<std::byte>> receive_message(ByteStream& stream, Duration limit,
+                                               const std::function<void()>& meanwhile) {
+  const auto end =
+      Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(limit.seconds * 1e3));
   std::uint64_t size = 0;
   std::vector<std::byte> bytes(8);
   if (Status read = read_all(stream, bytes, end, meanwhile); !read.ok()) return read;

@@ -9,8 +9,11 @@
 /// Messages over a byte stream: eight bytes of length, then so many.
 namespace gdr::transport {
 
-/// Both call `meanwhile`, where there is one, while nothing can be done. peer_gone when the other side has closed.
-Status send_message(ByteStream& stream, const std::vector<std::byte>& bytes, const std::function<void()>& meanwhile);
-Result<std::vector<std::byte>> receive_message(ByteStream& stream, Duration limit, const std::function<void()>& meanwhile);
+/// Both call `meanwhile`, where there is one, while nothing can be done. peer_gone when the other
+/// side has closed.
+Status send_message(ByteStream& stream, const std::vector<std::byte>& bytes,
+                    const std::function<void()>& meanwhile);
+Result<std::vector<std::byte>> receive_message(ByteStream& stream, Duration limit,
+                                               const std::function<void()>& meanwhile);
 
 }  // namespace gdr::transport

@@ -28,7 +28,8 @@ class Server {
   template <typename... Values, typename Function>
   std::vector<std::byte> of_connection(Reader& reader, Function function) {
     Connection& connection = *connections_.at(get<std::uint64_t>(reader));
-    return answer<Values...>(reader, [&](const Values&... values) { return function(connection, values...); });
+    return answer<Values...>(
+        reader, [&](const Values&... values) { return function(connection, values...); });
   }
   std::vector<std::byte> obey(Reader& reader);
   std::vector<std::byte> obey_memory(Request request, Reader& reader);
@@ -78,7 +79,9 @@ std::uint64_t Server::accept() {
 std::vector<std::byte> Server::obey_memory(Request request, Reader& reader) {
   using memory::DevicePointer;
   memory::DeviceMemory& memory = *memory_;
-  const auto whole = [&](const Status& asked) { return asked.ok() ? memory.synchronize({}) : asked; };
+  const auto whole = [&](const Status& asked) {
+    return asked.ok() ? memory.synchronize({}) : asked;
+  };
   switch (request) {
     case Request::name:
       return answer<>(reader, [&] { return memory.name(); });
@@ -91,28 +94,36 @@ std::vector<std::byte> Server::obey_memory(Request request, Reader& reader) {
     case Request::allocate:
       return answer<Bytes>(reader, [&](Bytes size) { return memory.allocate(size); });
     case Request::free:
-      return answer<DevicePointer>(reader, [&](DevicePointer pointer) { return memory.free(pointer); });
+      return answer<DevicePointer>(reader,
+                                   [&](DevicePointer pointer) { return memory.free(pointer); });
     case Request::query:
-      return answer<DevicePointer>(reader, [&](DevicePointer pointer) { return memory.query(pointer); });
+      return answer<DevicePointer>(reader,
+                                   [&](DevicePointer pointer) { return memory.query(pointer); });
     case Request::copy_in:
-      return answer<DevicePointer, std::vector<std::byte>>(reader, [&](DevicePointer to, const std::vector<std::byte>& bytes) {
-        return whole(memory.copy_in(to, bytes.data(), Bytes{bytes.size()}, {}));
-      });
+      return answer<DevicePointer, std::vector<std::byte>>(
+          reader, [&](DevicePointer to, const std::vector<std::byte>& bytes) {
+            return whole(memory.copy_in(to, bytes.data(), Bytes{bytes.size()}, {}));
+          });
     case Request::copy_out:
       return answer<DevicePointer, Bytes>(reader, [&](DevicePointer from, Bytes size) {
         std::vector<std::byte> bytes(size.count);
         Status done = whole(memory.copy_out(bytes.data(), from, size, {}));
-        return done.ok() ? Result<std::vector<std::byte>>(std::move(bytes)) : Result<std::vector<std::byte>>(std::move(done));
+        return done.ok() ? Result<std::vector<std::byte>>(std::move(bytes))
+                         : Result<std::vector<std::byte>>(std::move(done));
       });
     case Request::copy_within:
-      return answer<DevicePointer, DevicePointer, Bytes>(reader, [&](DevicePointer to, DevicePointer from, Bytes size) {
-        return whole(memory.copy_within(to, from, size, {}));
-      });
+      return answer<DevicePointer, DevicePointer, Bytes>(
+          reader, [&](DevicePointer to, DevicePointer from, Bytes size) {
+            return whole(memory.copy_within(to, from, size, {}));
+          });
     case Request::fill:
       return answer<DevicePointer, std::uint8_t, Bytes>(
-          reader, [&](DevicePointer to, std::uint8_t value, Bytes size) { return whole(memory.fill(to, value, size, {})); });
+          reader, [&](DevicePointer to, std::uint8_t value, Bytes size) {
+            return whole(memory.fill(to, value, size, {}));
+          });
     case Request::flush:
-      return answer<DevicePointer, Bytes>(reader, [&](DevicePointer pointer, Bytes size) { return memory.flush(pointer, size); });
+      return answer<DevicePointer, Bytes>(
+          reader, [&](DevicePointer pointer, Bytes size) { return memory.flush(pointer, size); });
     default:
       return obey_connection(request, reader);
   }
@@ -133,16 +144,19 @@ std::vector<std::byte> Server::obey_connection(Request request, Reader& reader) 
     case Request::close:
       return of_connection<>(reader, [](Connection& c) { return c.close(), true; });
     case Request::forget:
-      return answer<std::uint64_t>(reader, [&](std::uint64_t number) { return connections_.erase(number) == 1; });
+      return answer<std::uint64_t>(
+          reader, [&](std::uint64_t number) { return connections_.erase(number) == 1; });
     case Request::share:
       return of_connection<std::uint64_t, memory::DevicePointer, Bytes>(
           reader, [](Connection& c, std::uint64_t tag, memory::DevicePointer pointer, Bytes size) {
             return c.share(tag, pointer, size);
           });
     case Request::unshare:
-      return of_connection<std::uint64_t>(reader, [](Connection& c, std::uint64_t tag) { return c.unshare(tag); });
+      return of_connection<std::uint64_t>(
+          reader, [](Connection& c, std::uint64_t tag) { return c.unshare(tag); });
     case Request::shared:
-      return of_connection<std::uint64_t>(reader, [](Connection& c, std::uint64_t tag) { return c.shared(tag); });
+      return of_connection<std::uint64_t>(
+          reader, [](Connection& c, std::uint64_t tag) { return c.shared(tag); });
     default:
       return obey_operation(request, reader);
   }
@@ -154,29 +168,32 @@ std::vector<std::byte> Server::obey_operation(Request request, Reader& reader) {
   switch (request) {
     case Request::write:
       return of_connection<DevicePointer, RemoteRange, Bytes, Bytes, std::optional<std::uint32_t>>(
-          reader, [](Connection& c, DevicePointer from, const RemoteRange& to, Bytes offset, Bytes size,
-                     std::optional<std::uint32_t> immediate) { return c.write(from, to, offset, size, immediate); });
+          reader, [](Connection& c, DevicePointer from, const RemoteRange& to, Bytes offset,
+                     Bytes size, std::optional<std::uint32_t> immediate) {
+            return c.write(from, to, offset, size, immediate);
+          });
     case Request::read:
       return of_connection<DevicePointer, RemoteRange, Bytes, Bytes>(
-          reader, [](Connection& c, DevicePointer to, const RemoteRange& from, Bytes offset, Bytes size) {
-            return c.read(to, from, offset, size);
-          });
+          reader, [](Connection& c, DevicePointer to, const RemoteRange& from, Bytes offset,
+                     Bytes size) { return c.read(to, from, offset, size); });
     case Request::send:
       return of_connection<DevicePointer, Bytes>(
           reader, [](Connection& c, DevicePointer from, Bytes size) { return c.send(from, size); });
     case Request::receive:
-      return of_connection<DevicePointer, Bytes>(reader,
-                                                 [](Connection& c, DevicePointer to, Bytes room) { return c.receive(to, room); });
+      return of_connection<DevicePointer, Bytes>(
+          reader, [](Connection& c, DevicePointer to, Bytes room) { return c.receive(to, room); });
     case Request::fetch_add:
-      return of_connection<RemoteRange, Bytes, Number>(reader, [](Connection& c, const RemoteRange& at, Bytes offset,
-                                                                  Number operand) { return c.fetch_add(at, offset, operand); });
+      return of_connection<RemoteRange, Bytes, Number>(
+          reader, [](Connection& c, const RemoteRange& at, Bytes offset, Number operand) {
+            return c.fetch_add(at, offset, operand);
+          });
     case Request::compare_swap:
       return of_connection<RemoteRange, Bytes, Number, Number>(
-          reader, [](Connection& c, const RemoteRange& at, Bytes offset, Number expected, Number desired) {
-            return c.compare_swap(at, offset, expected, desired);
-          });
+          reader, [](Connection& c, const RemoteRange& at, Bytes offset, Number expected,
+                     Number desired) { return c.compare_swap(at, offset, expected, desired); });
     case Request::test:
-      return of_connection<OperationId>(reader, [](Connection& c, OperationId operation) { return c.test(operation); });
+      return of_connection<OperationId>(
+          reader, [](Connection& c, OperationId operation) { return c.test(operation); });
     default:
       throw InputError("an unknown request");
   }
@@ -187,7 +204,9 @@ std::vector<std::byte> Server::obey(Reader& reader) {
   switch (request) {
     case Request::make_end:
       return answer<MemoryChoice, TransportOptions>(
-          reader, [&](const MemoryChoice& memory, const TransportOptions& options) { return make_end(memory, options); });
+          reader, [&](const MemoryChoice& memory, const TransportOptions& options) {
+            return make_end(memory, options);
+          });
     case Request::drop_end:
       return answer<>(reader, [&] { return drop_end(); });
     case Request::connect:
@@ -195,7 +214,8 @@ std::vector<std::byte> Server::obey(Reader& reader) {
     case Request::log:
       return answer<>(reader, [&] { return log_; });
     case Request::run:
-      return answer<std::string>(reader, [](const std::string& command) { return run_here(command); });
+      return answer<std::string>(reader,
+                                 [](const std::string& command) { return run_here(command); });
     case Request::die:
       kill(getpid(), SIGKILL);
       return {};
@@ -220,7 +240,8 @@ int Server::run() {
       throw InputError(request.status().text());
     }
     Reader reader(request.value());
-    if (Status sent = send_message(*stream.value(), obey(reader), [&] { move_on(); }); !sent.ok()) throw InputError(sent.text());
+    if (Status sent = send_message(*stream.value(), obey(reader), [&] { move_on(); }); !sent.ok())
+      throw InputError(sent.text());
   }
 }
 
