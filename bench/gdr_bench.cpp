@@ -18,7 +18,7 @@
 
 #include "bench/bare_simgrid.hpp"
 #include "sim/predict.hpp"
-#include "topology/topology_json.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::bench {
 

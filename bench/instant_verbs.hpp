@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "transport/verbs/verbs.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::bench {
 

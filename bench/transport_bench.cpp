@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "bench/instant_verbs.hpp"
-#include "common/check.hpp"
-#include "memory/backends.hpp"
-#include "transport/transport.hpp"
+#include "src/common/check.hpp"
+#include "src/memory/backends.hpp"
+#include "src/transport/transport.hpp"
 
 namespace gdr::bench {
 namespace {

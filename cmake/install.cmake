@@ -1,25 +1,35 @@
-# `cmake --install BUILD --prefix P`: the tool, the libraries with their headers, the data, the documents, and the files for find_package(gdr).
+# `cmake --install BUILD --prefix P`: the tool, the libraries with their public headers, the data, the
+# documents, and the files for find_package(gdr).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gdr)
 install(TARGETS gdr_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tool)
+get_property(gdr_libraries GLOBAL PROPERTY GDR_LIBRARIES)
 install(TARGETS ${gdr_libraries} EXPORT gdrTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Two header roots, src/ and the project's, become one: an include reads the same in the tree and installed.
-install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdr FILES_MATCHING PATTERN "*.hpp" PATTERN cli EXCLUDE)
-if(TARGET gdr_sim)
-  install(DIRECTORY sim DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdr FILES_MATCHING PATTERN "*.hpp")
-endif()
-install(DIRECTORY emu/fabric DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdr/emu FILES_MATCHING PATTERN "*.hpp")
+# Public headers, named one by one in the libraries' CMakeLists.txt. In the tree an include is a path
+# from the root of the project; installed, src/ is left out and gdr/ stands in front.
+get_property(gdr_public_headers GLOBAL PROPERTY GDR_PUBLIC_HEADERS)
+file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/include)
+foreach(header IN LISTS gdr_public_headers)
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${header})
+  string(REGEX REPLACE "^src/" "" path ${path})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+  file(READ ${header} text)
+  string(REGEX REPLACE "#include \"(src/)?" "#include \"gdr/" text "${text}")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/gdr/${path} CONTENT "${text}" @ONLY)
+endforeach()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/gdr DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(folder models topologies)
-  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
-    install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr COMPONENT tool)
-  endif()
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr COMPONENT tool)
 endforeach()
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool FILES_MATCHING PATTERN "*.md" PATTERN "topology.schema.json")
 # What the guests of `gdr emulate` are made of.
-install(DIRECTORY emu/guest emu/module DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu COMPONENT tool)
+# The module's header of calls is the library's file, which emu/module links to.
+install(DIRECTORY emu/guest emu/module DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu COMPONENT tool
+        PATTERN gdr_gpu.h EXCLUDE)
+install(FILES src/memory/uapi/gdr_gpu.h DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu/module COMPONENT tool)
 
 configure_package_config_file(cmake/gdrConfig.cmake.in ${PROJECT_BINARY_DIR}/gdrConfig.cmake INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_DATADIR CMAKE_INSTALL_BINDIR)

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "common/error.hpp"
-#include "sim/flow_builder.hpp"
+#include "sim/flow/flow_builder.hpp"
 #include "sim/predict.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::sim {
 namespace {

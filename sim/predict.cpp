@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::sim {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/bottleneck.hpp"
-#include "sim/build.hpp"
-#include "sim/engine.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/flow/bottleneck.hpp"
+#include "sim/flow/build.hpp"
 
 namespace gdr::sim {
 

@@ -51,7 +51,7 @@ done
 
 # Every installed header compiles alone.
 for header in $(cd "$work/moved/include/gdr" && find . -name '*.hpp' | sort); do
-  echo "#include \"$header\"" | "$cxx" -std=c++20 -fsyntax-only -x c++ -I "$work/moved/include/gdr" - || { echo "$header does not compile alone"; exit 1; }
+  echo "#include <gdr/$header>" | "$cxx" -std=c++20 -fsyntax-only -x c++ -I "$work/moved/include" - || { echo "$header does not compile alone"; exit 1; }
 done
 
 # Tests in emulated guests: what find_package(gdr) gives makes fixtures of the guests. Nothing is booted here.

@@ -14,8 +14,8 @@
 #include <iterator>
 #include <utility>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::fabric {
 namespace {

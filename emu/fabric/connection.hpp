@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
-#include "common/unique_fd.hpp"
-#include "common/units.hpp"
 #include "emu/fabric/framing.hpp"
 #include "emu/fabric/switch_core.hpp"
+#include "src/common/unique_fd.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "common/json.hpp"
-#include "common/units.hpp"
 #include "emu/fabric/roce.hpp"
 #include "emu/fabric/tcp.hpp"
+#include "src/common/json.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

@@ -17,11 +17,11 @@
 #include <span>
 #include <utility>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
 #include "emu/fabric/connection.hpp"
 #include "emu/fabric/pcap.hpp"
 #include "emu/fabric/switch_core.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::fabric {
 namespace {

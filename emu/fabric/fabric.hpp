@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "common/units.hpp"
 #include "emu/fabric/counters.hpp"
 #include "emu/fabric/frame.hpp"
 #include "emu/fabric/options.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

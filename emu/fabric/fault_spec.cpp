@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::fabric {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/check.hpp"
 #include "emu/fabric/wire.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::fabric {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/units.hpp"
 #include "emu/fabric/counters.hpp"
 #include "emu/fabric/frame.hpp"
 #include "emu/fabric/options.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "common/units.hpp"
 #include "emu/fabric/random.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::fabric {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "common/unique_fd.hpp"
-#include "common/units.hpp"
 #include "emu/fabric/frame.hpp"
+#include "src/common/unique_fd.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

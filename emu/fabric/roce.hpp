@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/units.hpp"
 #include "emu/fabric/frame.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

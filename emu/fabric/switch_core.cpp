@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::fabric {
 

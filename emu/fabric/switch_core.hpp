@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "common/units.hpp"
 #include "emu/fabric/link.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "common/units.hpp"
 #include "emu/fabric/frame.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::fabric {
 

@@ -2,9 +2,9 @@
 #include <exception>
 #include <string>
 
-#include "sim/predict.hpp"
-#include "topology/model_library.hpp"
-#include "topology/topology_json.hpp"
+#include "gdr/catalog/model_library.hpp"
+#include "gdr/sim/predict.hpp"
+#include "gdr/topology/topology_json.hpp"
 
 /// Predicts 1 MiB from GPU to GPU, through the NICs and staged in host memory: consumer [TOPOLOGY
 /// FROM TO]

@@ -4,9 +4,9 @@
 #include <thread>
 #include <vector>
 
-#include "memory/backends.hpp"
-#include "transport/transport.hpp"
-#include "transport/verbs/double.hpp"
+#include "gdr/memory/backends.hpp"
+#include "gdr/transport/transport.hpp"
+#include "gdr/transport/verbs/double.hpp"
 
 using namespace gdr;
 using namespace gdr::transport;

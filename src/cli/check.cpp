@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/check_text.hpp"
-#include "cli/commands.hpp"
-#include "cli/input.hpp"
-#include "common/file.hpp"
-#include "topology/topology_json.hpp"
-#include "verdict/verdict.hpp"
-#include "verdict/verdict_json.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/file.hpp"
+#include "src/report/check_text.hpp"
+#include "src/topology/topology_json.hpp"
+#include "src/verdict/verdict.hpp"
+#include "src/verdict/verdict_json.hpp"
 
 namespace gdr::cli {
 namespace {

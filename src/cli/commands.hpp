@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "topology/model_library.hpp"
+#include "src/catalog/model_library.hpp"
 
 namespace CLI {
 class App;

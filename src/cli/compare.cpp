@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/input.hpp"
-#include "cli/output.hpp"
-#include "common/file.hpp"
-#include "compare/compare.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/file.hpp"
+#include "src/report/output.hpp"
+#include "src/study/servers.hpp"
 
 namespace gdr::cli {
 namespace {

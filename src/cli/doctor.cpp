@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "doctor/doctor.hpp"
-#include "doctor/gather.hpp"
+#include "src/cli/commands.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/doctor/doctor.hpp"
+#include "src/doctor/gather.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -5,15 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "cli/commands.hpp"
-#include "cli/emulate_options.hpp"
-#include "common/error.hpp"
-#include "common/units.hpp"
-#include "emu/native.hpp"
-#include "emu/plain_run.hpp"
-#include "emu/run_folder.hpp"
-#include "emu/shell.hpp"
-#include "topology/topology_json.hpp"
+#include "emu/process/shell.hpp"
+#include "emu/run/native.hpp"
+#include "emu/run/run_folder.hpp"
+#include "emu/run/run_once.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/emulate_options.hpp"
+#include "src/common/error.hpp"
+#include "src/common/units.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr::cli {
 namespace {

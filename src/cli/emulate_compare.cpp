@@ -6,17 +6,17 @@
 #include <map>
 #include <optional>
 
-#include "agreement/guest_report.hpp"
-#include "agreement/wire_observer.hpp"
-#include "cli/agreement_output.hpp"
-#include "cli/emulate_options.hpp"
-#include "cli/transfer_options.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "emu/addresses.hpp"
-#include "emu/plain_run.hpp"
-#include "emu/run_folder.hpp"
-#include "emu/shell.hpp"
+#include "emu/agreement/guest_report.hpp"
+#include "emu/agreement/wire_observer.hpp"
+#include "emu/machine/addresses.hpp"
+#include "emu/process/shell.hpp"
+#include "emu/run/run_folder.hpp"
+#include "emu/run/run_once.hpp"
+#include "src/cli/emulate_options.hpp"
+#include "src/cli/transfer_options.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/report/agreement_output.hpp"
 
 // gdr emulate --compare: the stages of gdr explain beside what guests moved.
 

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
-#include "cli/emulate_options.hpp"
-#include "common/error.hpp"
 #include "emu/fabric/fault_spec.hpp"
-#include "emu/own_kernel.hpp"
-#include "emu/process.hpp"
-#include "topology/topology_json.hpp"
+#include "emu/image/custom_kernel.hpp"
+#include "emu/process/process.hpp"
+#include "src/cli/emulate_options.hpp"
+#include "src/common/error.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr::cli {
 namespace {

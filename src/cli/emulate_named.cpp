@@ -13,14 +13,14 @@
 #include <optional>
 #include <system_error>
 
-#include "cli/emulate_options.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "common/json.hpp"
-#include "emu/keeper.hpp"
-#include "emu/keeper_client.hpp"
-#include "emu/run_folder.hpp"
-#include "emu/session_name.hpp"
+#include "emu/keep/daemon.hpp"
+#include "emu/keep/daemon_client.hpp"
+#include "emu/keep/session_name.hpp"
+#include "emu/run/run_folder.hpp"
+#include "src/cli/emulate_options.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/common/json.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/json.hpp"
-#include "emu/accelerator.hpp"
-#include "emu/host_commands.hpp"
-#include "emu/kernel_cache.hpp"
-#include "emu/session.hpp"
-#include "emu/signals.hpp"
-#include "topology/model_library.hpp"
-#include "topology/topology.hpp"
+#include "emu/image/accelerator.hpp"
+#include "emu/image/kernel_cache.hpp"
+#include "emu/process/signals.hpp"
+#include "emu/run/host_commands.hpp"
+#include "emu/run/session.hpp"
+#include "src/catalog/model_library.hpp"
+#include "src/common/json.hpp"
+#include "src/topology/topology.hpp"
 
 namespace gdr::cli {
 

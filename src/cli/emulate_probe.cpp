@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "cli/emulate_options.hpp"
-#include "emu/native.hpp"
-#include "emu/process.hpp"
+#include "emu/process/process.hpp"
+#include "emu/run/native.hpp"
+#include "src/cli/emulate_options.hpp"
 
 namespace gdr::cli {
 

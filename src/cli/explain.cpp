@@ -3,14 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/explain_html.hpp"
-#include "cli/explain_trace.hpp"
-#include "cli/output.hpp"
-#include "cli/transfer_options.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
 #include "sim/predict.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/transfer_options.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/report/explain_html.hpp"
+#include "src/report/explain_trace.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
-#include "cli/input.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "topology/import/machine.hpp"
-#include "topology/import/nccl_guest.hpp"
-#include "topology/import/nccl_xml_export.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/import/machine.hpp"
+#include "src/import/nccl_guest.hpp"
+#include "src/nccl/xml/write.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -1,8 +1,8 @@
-#include "cli/help.hpp"
+#include "src/cli/help.hpp"
 
 #include <sstream>
 
-#include "cli/output.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "topology/import/machine.hpp"
-#include "topology/import/nccl_xml.hpp"
-#include "topology/topology_json.hpp"
+#include "src/cli/commands.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/import/machine.hpp"
+#include "src/nccl/xml/read.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -1,9 +1,9 @@
-#include "cli/input.hpp"
+#include "src/cli/input.hpp"
 
 #include <filesystem>
 
-#include "topology/import/machine.hpp"
-#include "topology/topology_json.hpp"
+#include "src/import/machine.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr::cli {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "topology/model_library.hpp"
-#include "topology/settings.hpp"
-#include "topology/topology.hpp"
+#include "src/catalog/model_library.hpp"
+#include "src/topology/settings.hpp"
+#include "src/topology/topology.hpp"
 
 namespace gdr::cli {
 

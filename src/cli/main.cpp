@@ -13,9 +13,9 @@
 #include <string>
 #include <system_error>
 
-#include "cli/commands.hpp"
-#include "cli/help.hpp"
-#include "common/error.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/help.hpp"
+#include "src/common/error.hpp"
 
 namespace {
 

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/input.hpp"
-#include "cli/output.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "topology/import/machine.hpp"
-#include "verdict/nccl_decision.hpp"
-#include "verdict/nccl_history.hpp"
-#include "verdict/nccl_log.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/import/machine.hpp"
+#include "src/nccl/decision.hpp"
+#include "src/nccl/history.hpp"
+#include "src/nccl/log.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -6,15 +6,15 @@
 #include <map>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "cli/predict_range.hpp"
-#include "cli/progress.hpp"
-#include "cli/transfer_options.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "common/json_reader.hpp"
 #include "sim/predict.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/progress.hpp"
+#include "src/cli/transfer_options.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/common/json_reader.hpp"
+#include "src/report/output.hpp"
+#include "src/report/predict_range.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/progress.hpp"
+#include "src/cli/progress.hpp"
 
 #include <unistd.h>
 

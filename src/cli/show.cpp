@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
-#include "cli/input.hpp"
-#include "cli/show_dot.hpp"
-#include "cli/show_text.hpp"
-#include "common/file.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/file.hpp"
+#include "src/report/show_dot.hpp"
+#include "src/report/show_text.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/emulate_options.hpp"
-#include "cli/output.hpp"
-#include "common/file.hpp"
-#include "common/json.hpp"
-#include "common/units.hpp"
+#include "src/cli/emulate_options.hpp"
+#include "src/common/file.hpp"
+#include "src/common/json.hpp"
+#include "src/common/units.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 namespace {

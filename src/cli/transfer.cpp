@@ -9,13 +9,13 @@
 #include <string_view>
 #include <thread>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "memory/backends.hpp"
-#include "transport/measure.hpp"
-#include "transport/verbs/double.hpp"
+#include "src/cli/commands.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/memory/backends.hpp"
+#include "src/report/output.hpp"
+#include "src/transport/measure.hpp"
+#include "src/transport/verbs/double.hpp"
 
 namespace gdr::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/transfer_options.hpp"
+#include "src/cli/transfer_options.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "cli/input.hpp"
-#include "cli/output.hpp"
-#include "common/error.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/error.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "datapath/data_path.hpp"
-#include "topology/topology_json.hpp"
-#include "verdict/verdict.hpp"
+#include "src/datapath/data_path.hpp"
+#include "src/topology/topology_json.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace CLI {
 class App;

@@ -7,13 +7,13 @@
 #include <map>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
-#include "cli/validate_html.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "sim/validate.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/progress.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
+#include "src/report/output.hpp"
+#include "src/report/validate_html.hpp"
+#include "src/study/validate.hpp"
 
 namespace gdr::cli {
 namespace {

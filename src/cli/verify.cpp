@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/commands.hpp"
-#include "cli/input.hpp"
-#include "cli/output.hpp"
-#include "common/file.hpp"
-#include "measured/fit.hpp"
-#include "topology/import/machine.hpp"
+#include "src/cli/commands.hpp"
+#include "src/cli/input.hpp"
+#include "src/common/file.hpp"
+#include "src/import/machine.hpp"
+#include "src/report/output.hpp"
+#include "src/study/fit.hpp"
 
 namespace gdr::cli {
 namespace {

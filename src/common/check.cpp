@@ -1,4 +1,4 @@
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 #include <cstdio>
 #include <cstdlib>

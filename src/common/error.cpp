@@ -1,4 +1,4 @@
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 #include <fmt/format.h>
 

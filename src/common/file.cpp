@@ -1,4 +1,4 @@
-#include "common/file.hpp"
+#include "src/common/file.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/json.hpp"
+#include "src/common/json.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
 
 namespace gdr::json {
 namespace {

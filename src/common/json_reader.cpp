@@ -1,4 +1,4 @@
-#include "common/json_reader.hpp"
+#include "src/common/json_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::json {
 std::string describe(const Value& value) {

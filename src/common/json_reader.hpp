@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/json.hpp"
-#include "common/units.hpp"
+#include "src/common/json.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::json {
 

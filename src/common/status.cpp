@@ -1,4 +1,4 @@
-#include "common/status.hpp"
+#include "src/common/status.hpp"
 
 namespace gdr {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr {
 

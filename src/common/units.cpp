@@ -1,4 +1,4 @@
-#include "common/units.hpp"
+#include "src/common/units.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr {
 namespace {

@@ -1,4 +1,4 @@
-#include "datapath/data_path.hpp"
+#include "src/datapath/data_path.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "common/error.hpp"
-#include "topology/distance.hpp"
+#include "src/common/error.hpp"
+#include "src/hardware/distance.hpp"
 
 // The words of a transfer, its ends, and which paths lead from one to the other.
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/units.hpp"
-#include "topology/graph.hpp"
-#include "topology/model_library.hpp"
+#include "src/catalog/model_library.hpp"
+#include "src/common/units.hpp"
+#include "src/hardware/graph.hpp"
 
 namespace gdr {
 

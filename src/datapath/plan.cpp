@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "datapath/data_path.hpp"
-#include "topology/distance.hpp"
-#include "topology/nic_choice.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/datapath/data_path.hpp"
+#include "src/hardware/distance.hpp"
+#include "src/hardware/nic_choice.hpp"
 
 // A transfer becomes a list of stages.
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <regex>
 
-#include "doctor/gather.hpp"
-#include "topology/import/text.hpp"
+#include "src/common/terminal_text.hpp"
+#include "src/doctor/gather.hpp"
 
 namespace gdr::doctor {
 namespace {

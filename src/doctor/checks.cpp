@@ -1,4 +1,4 @@
-#include "doctor/checks.hpp"
+#include "src/doctor/checks.hpp"
 
 #include <algorithm>
 #include <array>

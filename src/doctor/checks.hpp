@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/facts.hpp"
+#include "src/doctor/facts.hpp"
 
 namespace gdr::doctor {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "doctor/checks.hpp"
+#include "src/doctor/checks.hpp"
 
 namespace gdr::doctor {
 namespace {

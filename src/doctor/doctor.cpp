@@ -1,9 +1,9 @@
-#include "doctor/doctor.hpp"
+#include "src/doctor/doctor.hpp"
 
 #include <algorithm>
 
-#include "common/error.hpp"
-#include "verdict/verdict.hpp"
+#include "src/common/error.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace gdr::doctor {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "doctor/checks.hpp"
-#include "topology/model_library.hpp"
-#include "topology/topology.hpp"
+#include "src/catalog/model_library.hpp"
+#include "src/doctor/checks.hpp"
+#include "src/topology/topology.hpp"
 
 namespace gdr::doctor {
 

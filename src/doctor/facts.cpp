@@ -1,11 +1,11 @@
-#include "doctor/facts.hpp"
+#include "src/doctor/facts.hpp"
 
 #include <algorithm>
 
-#include "doctor/text_facts.hpp"
-#include "topology/import/capture_json.hpp"
-#include "topology/import/host_facts.hpp"
-#include "topology/import/text.hpp"
+#include "src/common/terminal_text.hpp"
+#include "src/doctor/text_facts.hpp"
+#include "src/import/capture_json.hpp"
+#include "src/import/host_facts.hpp"
 
 namespace gdr::doctor {
 namespace {

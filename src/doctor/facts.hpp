@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/units.hpp"
-#include "topology/import/machine.hpp"
-#include "topology/topology.hpp"
+#include "src/common/units.hpp"
+#include "src/import/machine.hpp"
+#include "src/topology/topology.hpp"
 
 namespace gdr::doctor {
 

@@ -1,4 +1,4 @@
-#include "doctor/gather.hpp"
+#include "src/doctor/gather.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <memory>
 
-#include "topology/import/text.hpp"
+#include "src/common/terminal_text.hpp"
 
 namespace gdr::doctor {
 namespace {

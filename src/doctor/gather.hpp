@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "topology/import/capture_json.hpp"
+#include "src/import/capture_json.hpp"
 
 namespace gdr::doctor {
 

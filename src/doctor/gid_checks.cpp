@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "doctor/checks.hpp"
-#include "topology/import/text.hpp"
+#include "src/common/terminal_text.hpp"
+#include "src/doctor/checks.hpp"
 
 namespace gdr::doctor {
 namespace {

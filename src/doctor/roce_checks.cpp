@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "doctor/checks.hpp"
-#include "topology/import/text.hpp"
+#include "src/common/terminal_text.hpp"
+#include "src/doctor/checks.hpp"
 
 namespace gdr::doctor {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "doctor/checks.hpp"
-#include "verdict/version.hpp"
+#include "src/common/version.hpp"
+#include "src/doctor/checks.hpp"
 
 namespace gdr::doctor {
 namespace {

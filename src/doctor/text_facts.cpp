@@ -1,11 +1,11 @@
-#include "doctor/text_facts.hpp"
+#include "src/doctor/text_facts.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-#include "topology/import/host_facts.hpp"
-#include "topology/import/text.hpp"
+#include "src/common/terminal_text.hpp"
+#include "src/import/host_facts.hpp"
 
 namespace gdr::doctor {
 namespace {

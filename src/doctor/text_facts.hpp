@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "doctor/facts.hpp"
+#include "src/doctor/facts.hpp"
 
 namespace gdr::doctor {
 

@@ -1,4 +1,4 @@
-#include "memory/access_trap.hpp"
+#include "src/memory/access_trap.hpp"
 
 #include <signal.h>
 #include <unistd.h>

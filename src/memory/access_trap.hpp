@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/units.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::memory {
 

@@ -1,4 +1,4 @@
-#include "memory/arithmetic.hpp"
+#include "src/memory/arithmetic.hpp"
 
 #include <bit>
 #include <cmath>

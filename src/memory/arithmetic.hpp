@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "memory/device_memory.hpp"
+#include "src/memory/device_memory.hpp"
 
 namespace gdr::memory {
 

@@ -1,10 +1,10 @@
-#include "memory/backends.hpp"
+#include "src/memory/backends.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::memory {
 

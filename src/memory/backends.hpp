@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "memory/device_memory.hpp"
+#include "src/memory/device_memory.hpp"
 
 namespace gdr::memory {
 

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <map>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "emu/module/gdr_gpu.h"
-#include "memory/access_trap.hpp"
-#include "memory/mapped_memory.hpp"
-#include "memory/mapping.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/memory/access_trap.hpp"
+#include "src/memory/mapped_memory.hpp"
+#include "src/memory/mapping.hpp"
+#include "src/memory/uapi/gdr_gpu.h"
 
 namespace gdr::memory {
 namespace {

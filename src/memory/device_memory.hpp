@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "common/status.hpp"
-#include "common/unique_fd.hpp"
-#include "common/units.hpp"
+#include "src/common/status.hpp"
+#include "src/common/unique_fd.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::memory {
 

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <map>
 
-#include "common/error.hpp"
-#include "memory/access_trap.hpp"
-#include "memory/mapped_memory.hpp"
-#include "memory/mapping.hpp"
+#include "src/common/error.hpp"
+#include "src/memory/access_trap.hpp"
+#include "src/memory/mapped_memory.hpp"
+#include "src/memory/mapping.hpp"
 
 namespace gdr::memory {
 namespace {

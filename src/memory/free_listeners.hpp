@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory/device_memory.hpp"
+#include "src/memory/device_memory.hpp"
 
 namespace gdr::memory {
 

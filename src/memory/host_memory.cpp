@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include "memory/mapped_memory.hpp"
+#include "src/memory/mapped_memory.hpp"
 
 namespace gdr::memory {
 namespace {

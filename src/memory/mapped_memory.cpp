@@ -1,4 +1,4 @@
-#include "memory/mapped_memory.hpp"
+#include "src/memory/mapped_memory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/check.hpp"
-#include "memory/arithmetic.hpp"
+#include "src/common/check.hpp"
+#include "src/memory/arithmetic.hpp"
 
 namespace gdr::memory {
 namespace {

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "memory/backends.hpp"
-#include "memory/free_listeners.hpp"
+#include "src/memory/backends.hpp"
+#include "src/memory/free_listeners.hpp"
 
 namespace gdr::memory {
 

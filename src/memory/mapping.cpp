@@ -1,4 +1,4 @@
-#include "memory/mapping.hpp"
+#include "src/memory/mapping.hpp"
 
 namespace gdr::memory {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/units.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::memory {
 

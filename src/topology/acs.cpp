@@ -1,4 +1,4 @@
-#include "topology/acs.hpp"
+#include "src/topology/acs.hpp"
 
 #include <array>
 #include <string_view>

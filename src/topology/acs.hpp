@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/json_reader.hpp"
+#include "src/common/json_reader.hpp"
 
 namespace gdr {
 

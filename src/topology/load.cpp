@@ -7,12 +7,12 @@
 #include <map>
 #include <set>
 
-#include "common/error.hpp"
-#include "common/json_reader.hpp"
-#include "topology/load_stated.hpp"
-#include "topology/model_rules.hpp"
-#include "topology/settings.hpp"
-#include "topology/topology_json.hpp"
+#include "src/catalog/model_rules.hpp"
+#include "src/common/error.hpp"
+#include "src/common/json_reader.hpp"
+#include "src/topology/load_distances.hpp"
+#include "src/topology/settings.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr {
 namespace {

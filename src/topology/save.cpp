@@ -1,4 +1,4 @@
-#include "topology/topology_json.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr {
 namespace {

@@ -1,4 +1,4 @@
-#include "topology/settings.hpp"
+#include "src/topology/settings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <charconv>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/json.hpp"
-#include "topology/topology_json.hpp"
+#include "src/common/json.hpp"
+#include "src/topology/topology_json.hpp"
 
 namespace gdr {
 

@@ -1,4 +1,4 @@
-#include "topology/topology.hpp"
+#include "src/topology/topology.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/units.hpp"
-#include "topology/acs.hpp"
-#include "topology/pcie_link.hpp"
+#include "src/common/pcie_link.hpp"
+#include "src/common/units.hpp"
+#include "src/topology/acs.hpp"
 
 namespace gdr {
 

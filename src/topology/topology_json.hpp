@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/json.hpp"
-#include "topology/topology.hpp"
+#include "src/common/json.hpp"
+#include "src/topology/topology.hpp"
 
 namespace gdr {
 

@@ -1,4 +1,4 @@
-#include "transport/byte_stream.hpp"
+#include "src/transport/byte_stream.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::transport {
 namespace {

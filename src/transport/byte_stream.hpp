@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "common/status.hpp"
-#include "common/units.hpp"
+#include "src/common/status.hpp"
+#include "src/common/units.hpp"
 
 namespace gdr::transport {
 

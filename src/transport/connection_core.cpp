@@ -1,10 +1,10 @@
-#include "transport/connection_core.hpp"
+#include "src/transport/connection_core.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "transport/crc32c.hpp"
+#include "src/transport/crc32c.hpp"
 
 namespace gdr::transport {
 namespace {

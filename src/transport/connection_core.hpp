@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "transport/engine.hpp"
-#include "transport/operation_table.hpp"
-#include "transport/rc_lane.hpp"
-#include "transport/stream_lane.hpp"
+#include "src/transport/engine.hpp"
+#include "src/transport/operation_table.hpp"
+#include "src/transport/rc_lane.hpp"
+#include "src/transport/stream_lane.hpp"
 
 namespace gdr::transport {
 

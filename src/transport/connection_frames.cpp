@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/error.hpp"
-#include "transport/connection_core.hpp"
+#include "src/common/error.hpp"
+#include "src/transport/connection_core.hpp"
 
 namespace gdr::transport {
 namespace {

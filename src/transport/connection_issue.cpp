@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "transport/connection_core.hpp"
+#include "src/transport/connection_core.hpp"
 
 namespace gdr::transport {
 

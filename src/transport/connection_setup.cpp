@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "transport/connection_core.hpp"
+#include "src/transport/connection_core.hpp"
 
 namespace gdr::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/crc32c.hpp"
+#include "src/transport/crc32c.hpp"
 
 #include <boost/crc.hpp>
 

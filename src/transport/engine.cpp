@@ -1,12 +1,12 @@
-#include "transport/engine.hpp"
+#include "src/transport/engine.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "common/error.hpp"
-#include "transport/connection_core.hpp"
+#include "src/common/error.hpp"
+#include "src/transport/connection_core.hpp"
 
 namespace gdr::transport {
 namespace {

@@ -4,9 +4,9 @@
 #include <mutex>
 #include <vector>
 
-#include "transport/gid.hpp"
-#include "transport/registration_cache.hpp"
-#include "transport/transport.hpp"
+#include "src/transport/gid.hpp"
+#include "src/transport/registration_cache.hpp"
+#include "src/transport/transport.hpp"
 
 namespace gdr::transport {
 

@@ -1,11 +1,11 @@
-#include "transport/frame.hpp"
+#include "src/transport/frame.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::transport {
 namespace {

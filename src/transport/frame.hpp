@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/path_policy.hpp"
-#include "transport/verbs/verbs.hpp"
+#include "src/transport/path_policy.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/gid.hpp"
+#include "src/transport/gid.hpp"
 
 #include <fmt/format.h>
 

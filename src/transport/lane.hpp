@@ -3,8 +3,8 @@
 #include <optional>
 #include <span>
 
-#include "transport/byte_stream.hpp"
-#include "transport/frame.hpp"
+#include "src/transport/byte_stream.hpp"
+#include "src/transport/frame.hpp"
 
 namespace gdr::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/measure.hpp"
+#include "src/transport/measure.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/transport.hpp"
+#include "src/transport/transport.hpp"
 
 namespace gdr::transport {
 

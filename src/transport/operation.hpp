@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "memory/device_memory.hpp"
-#include "transport/frame.hpp"
-#include "transport/lane.hpp"
-#include "transport/registration_cache.hpp"
+#include "src/memory/device_memory.hpp"
+#include "src/transport/frame.hpp"
+#include "src/transport/lane.hpp"
+#include "src/transport/registration_cache.hpp"
 
 /// What a connection remembers of things that are under way.
 namespace gdr::transport {

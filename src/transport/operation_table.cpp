@@ -1,4 +1,4 @@
-#include "transport/operation_table.hpp"
+#include "src/transport/operation_table.hpp"
 
 namespace gdr::transport {
 

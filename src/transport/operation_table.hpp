@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "transport/operation.hpp"
-#include "transport/transport.hpp"
+#include "src/transport/operation.hpp"
+#include "src/transport/transport.hpp"
 
 namespace gdr::transport {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "common/units.hpp"
-#include "transport/path_policy.hpp"
+#include "src/common/units.hpp"
+#include "src/transport/path_policy.hpp"
 
 namespace gdr::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/path_policy.hpp"
+#include "src/transport/path_policy.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <charconv>
 #include <filesystem>
 
-#include "common/error.hpp"
-#include "common/file.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
 
 namespace gdr::transport {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/status.hpp"
+#include "src/common/status.hpp"
 
 namespace gdr::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/rc_lane.hpp"
+#include "src/transport/rc_lane.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::transport {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "transport/lane.hpp"
-#include "transport/options.hpp"
+#include "src/transport/lane.hpp"
+#include "src/transport/options.hpp"
 
 namespace gdr::transport {
 

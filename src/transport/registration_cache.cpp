@@ -1,4 +1,4 @@
-#include "transport/registration_cache.hpp"
+#include "src/transport/registration_cache.hpp"
 
 #include <fmt/format.h>
 

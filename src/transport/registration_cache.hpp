@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "memory/device_memory.hpp"
-#include "transport/verbs/verbs.hpp"
+#include "src/memory/device_memory.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::transport {
 

@@ -1,8 +1,8 @@
-#include "transport/stream_lane.hpp"
+#include "src/transport/stream_lane.hpp"
 
 #include <algorithm>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::transport {
 namespace {

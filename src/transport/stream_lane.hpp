@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/lane.hpp"
+#include "src/transport/lane.hpp"
 
 namespace gdr::transport {
 

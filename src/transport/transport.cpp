@@ -1,11 +1,11 @@
-#include "transport/transport.hpp"
+#include "src/transport/transport.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
 #include <thread>
 
-#include "transport/connection_core.hpp"
+#include "src/transport/connection_core.hpp"
 
 namespace gdr::transport {
 namespace {

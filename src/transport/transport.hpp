@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "common/error.hpp"
-#include "memory/device_memory.hpp"
-#include "transport/byte_stream.hpp"
-#include "transport/options.hpp"
-#include "transport/verbs/verbs.hpp"
+#include "src/common/error.hpp"
+#include "src/memory/device_memory.hpp"
+#include "src/transport/byte_stream.hpp"
+#include "src/transport/options.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::transport {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "verdict/rules.hpp"
+#include "src/verdict/rules.hpp"
 
 namespace gdr {
 namespace {

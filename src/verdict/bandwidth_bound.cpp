@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "topology/pcie.hpp"
-#include "verdict/pair_context.hpp"
+#include "src/hardware/pcie.hpp"
+#include "src/verdict/pair_context.hpp"
 
 namespace gdr {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "verdict/host_verdict.hpp"
+#include "src/verdict/host_verdict.hpp"
 
 namespace gdr {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "verdict/nccl_history.hpp"
-#include "verdict/rules.hpp"
+#include "src/nccl/history.hpp"
+#include "src/verdict/rules.hpp"
 
 namespace gdr {
 

@@ -1,10 +1,10 @@
-#include "verdict/host_verdict.hpp"
+#include "src/verdict/host_verdict.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
-#include "topology/nic_choice.hpp"
+#include "src/hardware/nic_choice.hpp"
 
 namespace gdr {
 namespace {

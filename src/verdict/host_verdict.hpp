@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "verdict/rules.hpp"
-#include "verdict/verdict.hpp"
+#include "src/verdict/rules.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace gdr {
 

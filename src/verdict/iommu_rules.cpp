@@ -1,4 +1,4 @@
-#include "verdict/rules.hpp"
+#include "src/verdict/rules.hpp"
 
 namespace gdr {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "verdict/host_verdict.hpp"
-#include "verdict/verdict.hpp"
+#include "src/verdict/host_verdict.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace gdr {
 namespace {

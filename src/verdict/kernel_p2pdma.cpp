@@ -1,10 +1,10 @@
-#include "verdict/kernel_p2pdma.hpp"
+#include "src/verdict/kernel_p2pdma.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "verdict/device_models.hpp"
+#include "src/hardware/device_models.hpp"
 
 namespace gdr {
 namespace {

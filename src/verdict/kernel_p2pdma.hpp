@@ -1,7 +1,7 @@
 #pragma once
 
-#include "verdict/peer_ways.hpp"
-#include "verdict/verdict.hpp"
+#include "src/hardware/peer_routes.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace gdr {
 

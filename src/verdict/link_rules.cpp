@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "verdict/rules.hpp"
-#include "verdict/version.hpp"
+#include "src/common/version.hpp"
+#include "src/verdict/rules.hpp"
 
 namespace gdr {
 namespace {

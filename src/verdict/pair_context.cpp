@@ -1,10 +1,10 @@
-#include "verdict/pair_context.hpp"
+#include "src/verdict/pair_context.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "verdict/kernel_p2pdma.hpp"
+#include "src/verdict/kernel_p2pdma.hpp"
 
 namespace gdr {
 namespace {

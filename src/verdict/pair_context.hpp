@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "verdict/device_models.hpp"
-#include "verdict/peer_ways.hpp"
-#include "verdict/verdict.hpp"
+#include "src/hardware/device_models.hpp"
+#include "src/hardware/peer_routes.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace gdr {
 

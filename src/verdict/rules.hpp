@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "verdict/nccl_distance.hpp"
-#include "verdict/pair_context.hpp"
+#include "src/nccl/distance.hpp"
+#include "src/verdict/pair_context.hpp"
 
 namespace gdr {
 

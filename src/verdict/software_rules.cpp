@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "verdict/rules.hpp"
-#include "verdict/version.hpp"
+#include "src/common/version.hpp"
+#include "src/verdict/rules.hpp"
 
 namespace gdr {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/distance.hpp"
-#include "topology/graph.hpp"
-#include "topology/model_library.hpp"
+#include "src/catalog/model_library.hpp"
+#include "src/hardware/distance.hpp"
+#include "src/hardware/graph.hpp"
 
 namespace gdr {
 

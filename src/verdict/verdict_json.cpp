@@ -1,4 +1,4 @@
-#include "verdict/verdict_json.hpp"
+#include "src/verdict/verdict_json.hpp"
 
 #include <cmath>
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "common/json.hpp"
-#include "verdict/verdict.hpp"
+#include "src/common/json.hpp"
+#include "src/verdict/verdict.hpp"
 
 namespace gdr {
 

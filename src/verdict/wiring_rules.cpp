@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "verdict/rules.hpp"
+#include "src/verdict/rules.hpp"
 
 namespace gdr {
 namespace {

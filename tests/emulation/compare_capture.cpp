@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "tests/unit/machine_difference.hpp"
-#include "topology/import/machine.hpp"
-#include "topology/topology_json.hpp"
+#include "src/import/machine.hpp"
+#include "src/topology/topology_json.hpp"
+#include "tests/support/machine_difference.hpp"
 
 int main(int count, char** arguments) {
   if (count < 3) {

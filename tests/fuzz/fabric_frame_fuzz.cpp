@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
 #include "emu/fabric/fault_spec.hpp"
 #include "emu/fabric/framing.hpp"
 #include "emu/fabric/roce.hpp"
 #include "emu/fabric/switch_core.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
 
 namespace {
 

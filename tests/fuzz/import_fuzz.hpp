@@ -3,11 +3,11 @@
 #include <string>
 #include <string_view>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "topology/graph.hpp"
-#include "topology/import/machine.hpp"
-#include "topology/topology_json.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/hardware/graph.hpp"
+#include "src/import/machine.hpp"
+#include "src/topology/topology_json.hpp"
 
 /// What an importer accepts must be a topology that the loader accepts and that the graph can be
 /// built of.

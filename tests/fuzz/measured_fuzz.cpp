@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "measured/measured.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/study/measured.hpp"
 
 /// Output of benchmarks: a figure that is read is one that can be compared.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

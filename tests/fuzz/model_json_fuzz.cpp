@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "common/file.hpp"
-#include "topology/model_library.hpp"
+#include "src/catalog/model_library.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/common/file.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string>
 
-#include "common/error.hpp"
-#include "verdict/nccl_log.hpp"
+#include "src/common/error.hpp"
+#include "src/nccl/log.hpp"
 
 /// Logs of NCCL_DEBUG=INFO, of a version that they name, of a new one and of an old one.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

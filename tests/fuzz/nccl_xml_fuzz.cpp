@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "topology/import/nccl_xml.hpp"
-#include "topology/topology_json.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/nccl/xml/read.hpp"
+#include "src/topology/topology_json.hpp"
 
 /// What the importer accepts must be a topology that the loader accepts.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

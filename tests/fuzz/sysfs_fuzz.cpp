@@ -1,10 +1,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/import/captured_files.hpp"
+#include "src/import/config_space.hpp"
+#include "src/import/sysfs.hpp"
 #include "tests/fuzz/import_fuzz.hpp"
-#include "topology/import/captured_files.hpp"
-#include "topology/import/config_space.hpp"
-#include "topology/import/sysfs.hpp"
 
 /// Lines "PATH=CONTENT" are files of /sys, "PATH>TARGET" links; the configuration space of one
 /// function is the input itself.

@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "topology/topology_json.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/topology/topology_json.hpp"
 
 /// The text up to the first NUL is a topology file, what follows is a --set.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/check.hpp"
-#include "common/error.hpp"
-#include "common/units.hpp"
-#include "topology/pcie_link.hpp"
+#include "src/common/check.hpp"
+#include "src/common/error.hpp"
+#include "src/common/pcie_link.hpp"
+#include "src/common/units.hpp"
 
 namespace {
 

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "common/error.hpp"
-#include "sim/range.hpp"
-#include "support.hpp"
+#include "src/common/error.hpp"
+#include "src/study/range.hpp"
+#include "tests/support/simulation.hpp"
 
 // Paths with one end in host memory or a drive, GPUs that post, and the mechanisms that published
 // figures show: against hand arithmetic.

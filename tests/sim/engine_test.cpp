@@ -1,9 +1,9 @@
-#include "sim/engine.hpp"
+#include "sim/engine/engine.hpp"
 
 #include <fmt/format.h>
 
-#include "sim/steady.hpp"
-#include "tests/sim/support.hpp"
+#include "sim/engine/steady.hpp"
+#include "tests/support/simulation.hpp"
 
 // The engine against arithmetic, on scenarios written by hand.
 

@@ -2,9 +2,9 @@
 // that have slack.
 #include <cmath>
 
-#include "sim/range.hpp"
-#include "support.hpp"
-#include "topology/model_variation.hpp"
+#include "src/catalog/model_variation.hpp"
+#include "src/study/range.hpp"
+#include "tests/support/simulation.hpp"
 
 namespace gdr::sim {
 namespace {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "tests/sim/support.hpp"
+#include "tests/support/simulation.hpp"
 
 // The model of each path against arithmetic that is done here, and against what is known of the DGX
 // A100.

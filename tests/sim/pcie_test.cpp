@@ -1,6 +1,6 @@
-#include "topology/pcie.hpp"
+#include "src/hardware/pcie.hpp"
 
-#include "tests/sim/support.hpp"
+#include "tests/support/simulation.hpp"
 
 // Hand arithmetic of PCIe: every expectation is worked out from the specification's numbers in the
 // comment above it.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/backends.hpp"
+#include "src/memory/backends.hpp"
 
 namespace gdr::memory {
 

@@ -2,7 +2,7 @@
 // one end is enough.
 #include <gtest/gtest.h>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 #include "tests/transport/pair.hpp"
 
 namespace gdr::transport {

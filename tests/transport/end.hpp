@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "memory/backends.hpp"
-#include "transport/transport.hpp"
+#include "src/memory/backends.hpp"
+#include "src/transport/transport.hpp"
 
 namespace gdr::transport {
 

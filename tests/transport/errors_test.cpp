@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 #include "tests/transport/pair.hpp"
 
 namespace gdr::transport {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "memory/arithmetic.hpp"
+#include "src/memory/arithmetic.hpp"
 #include "tests/transport/backends_under_test.hpp"
 
 namespace gdr::memory {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/error.hpp"
-#include "memory/arithmetic.hpp"
-#include "memory/backends.hpp"
+#include "src/common/error.hpp"
+#include "src/memory/arithmetic.hpp"
+#include "src/memory/backends.hpp"
 
 namespace gdr::memory {
 namespace {

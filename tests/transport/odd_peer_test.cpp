@@ -5,8 +5,8 @@
 #include <array>
 #include <random>
 
+#include "src/transport/frame.hpp"
 #include "tests/transport/pair.hpp"
-#include "transport/frame.hpp"
 
 namespace gdr::transport {
 namespace {

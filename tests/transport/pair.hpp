@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/transport/verbs/double.hpp"
 #include "tests/transport/end.hpp"
-#include "transport/verbs/double.hpp"
 
 namespace gdr::transport {
 

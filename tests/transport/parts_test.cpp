@@ -4,13 +4,13 @@
 #include <cstring>
 #include <thread>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
+#include "src/transport/crc32c.hpp"
+#include "src/transport/frame.hpp"
+#include "src/transport/gid.hpp"
+#include "src/transport/measure.hpp"
+#include "src/transport/stream_lane.hpp"
 #include "tests/transport/pair.hpp"
-#include "transport/crc32c.hpp"
-#include "transport/frame.hpp"
-#include "transport/gid.hpp"
-#include "transport/measure.hpp"
-#include "transport/stream_lane.hpp"
 
 namespace gdr::transport {
 namespace {

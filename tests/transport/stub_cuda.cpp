@@ -12,8 +12,8 @@
 #include <mutex>
 #include <string>
 
-#include "memory/arithmetic.hpp"
-#include "memory/cuda/driver.hpp"
+#include "src/memory/arithmetic.hpp"
+#include "src/memory/cuda/driver.hpp"
 
 namespace {
 

@@ -3,10 +3,10 @@
 
 #include <map>
 
-#include "memory/backends.hpp"
-#include "transport/operation_table.hpp"
-#include "transport/registration_cache.hpp"
-#include "transport/verbs/double.hpp"
+#include "src/memory/backends.hpp"
+#include "src/transport/operation_table.hpp"
+#include "src/transport/registration_cache.hpp"
+#include "src/transport/verbs/double.hpp"
 
 namespace gdr::transport {
 namespace {

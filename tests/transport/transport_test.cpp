@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 #include "tests/transport/pair.hpp"
 
 namespace gdr::transport {

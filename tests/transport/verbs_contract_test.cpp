@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "transport/verbs/double.hpp"
+#include "src/transport/verbs/double.hpp"
 
 namespace gdr::transport {
 namespace {

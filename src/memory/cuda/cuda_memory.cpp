@@ -7,11 +7,11 @@
 #include <mutex>
 #include <set>
 
-#include "common/error.hpp"
-#include "memory/backends.hpp"
-#include "memory/cuda/driver.hpp"
-#include "memory/cuda/kernels.hpp"
-#include "memory/free_listeners.hpp"
+#include "src/common/error.hpp"
+#include "src/memory/backends.hpp"
+#include "src/memory/cuda/driver.hpp"
+#include "src/memory/cuda/kernels.hpp"
+#include "src/memory/free_listeners.hpp"
 
 namespace gdr::memory {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "memory/cuda/driver.hpp"
+#include "src/memory/cuda/driver.hpp"
 
 namespace gdr::memory::cuda {
 namespace {

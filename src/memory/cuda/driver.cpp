@@ -1,9 +1,9 @@
-#include "memory/cuda/driver.hpp"
+#include "src/memory/cuda/driver.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 
 namespace gdr::memory::cuda {
 

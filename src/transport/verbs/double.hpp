@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/verbs/verbs.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::transport {
 

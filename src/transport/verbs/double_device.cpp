@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/check.hpp"
-#include "transport/verbs/double_fabric.hpp"
-#include "transport/verbs/double_pair.hpp"
+#include "src/common/check.hpp"
+#include "src/transport/verbs/double_fabric.hpp"
+#include "src/transport/verbs/double_pair.hpp"
 
 namespace gdr::transport {
 namespace {

@@ -1,8 +1,8 @@
-#include "transport/verbs/double_fabric.hpp"
+#include "src/transport/verbs/double_fabric.hpp"
 
 #include <algorithm>
 
-#include "transport/verbs/double_pair.hpp"
+#include "src/transport/verbs/double_pair.hpp"
 
 namespace gdr::transport {
 namespace {

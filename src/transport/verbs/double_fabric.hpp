@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/verbs/double.hpp"
+#include "src/transport/verbs/double.hpp"
 
 namespace gdr::transport {
 

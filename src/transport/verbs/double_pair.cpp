@@ -1,11 +1,11 @@
-#include "transport/verbs/double_pair.hpp"
+#include "src/transport/verbs/double_pair.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "common/check.hpp"
+#include "src/common/check.hpp"
 
 namespace gdr::transport {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "transport/verbs/double_fabric.hpp"
+#include "src/transport/verbs/double_fabric.hpp"
 
 namespace gdr::transport {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transport/verbs/double_pair.hpp"
+#include "src/transport/verbs/double_pair.hpp"
 
 namespace gdr::transport {
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "common/file.hpp"
-#include "transport/verbs/verbs.hpp"
+#include "src/common/file.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::transport {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/verbs/verbs.hpp"
+#include "src/transport/verbs/verbs.hpp"
 
 namespace gdr::transport {
 

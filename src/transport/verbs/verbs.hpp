@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "common/status.hpp"
-#include "common/units.hpp"
+#include "src/common/status.hpp"
+#include "src/common/units.hpp"
 
 /// What the transport needs of RDMA verbs. ibverbs.cpp speaks to libibverbs, double_*.cpp play it
 /// inside the process; both run tests/transport/verbs_contract_test.cpp.

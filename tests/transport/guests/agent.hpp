@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/transport/byte_stream.hpp"
 #include "tests/transport/guests/codec.hpp"
-#include "transport/byte_stream.hpp"
 
 namespace gdr::transport {
 

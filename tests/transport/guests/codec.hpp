@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "common/error.hpp"
+#include "src/common/error.hpp"
 #include "tests/transport/end.hpp"
 
 /// Values as bytes, between two processes of one program.

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emu/agreement/observation.hpp"
+#include "src/datapath/data_path.hpp"
+
+namespace gdr::agreement {
+
+/// Who saw how many bytes.
+struct Witness {
+  std::string by;
+  Bytes bytes;
+  bool operator==(const Witness&) const = default;
+};
+
+/// A stage of the plan, or bytes that it has no stage for (planned 0).
+struct Row {
+  std::string mover;
+  std::string from;
+  std::string to;
+  Bytes planned;
+  std::vector<Witness> observed;  ///< empty: nobody can see it, which is not equal
+  std::vector<std::pair<std::string, std::string>>
+      hops{};  ///< of the stage: not observed; each carried what the stage's mover moved
+  [[nodiscard]] bool equal() const;
+};
+
+/// A plan and what was observed. Everything that a witness counts is in a row.
+struct Agreement {
+  std::vector<Row> stages;
+  std::vector<Row>
+      host_memory;  ///< a row a host: reads and writes of its memory, added up from the other rows
+  std::vector<Row> beside;  ///< what the plan has no stage for
+  [[nodiscard]] bool equal() const;
+};
+
+/// Holds what was observed against the stages of a transfer between GPUs of two hosts, by gdr,
+/// staged or tcp.
+Agreement compare(const Graph& graph, const TransferPlan& plan, const Observation& observed);
+
+}  // namespace gdr::agreement

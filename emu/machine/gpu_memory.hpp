@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/catalog/model_library.hpp"
+#include "src/common/units.hpp"
+#include "src/topology/topology.hpp"
+
+namespace gdr::emu {
+
+/// The memory of an emulated GPU: a file outside, a PCI BAR inside.
+struct GpuMemory {
+  std::size_t number = 0;  ///< /dev/gdr-gpuN
+  std::size_t device = 0;  ///< index in host.devices
+  Bytes full;              ///< what the topology (or else the GPU's model) says
+  Bytes size;              ///< what the emulated one has: a power of two
+};
+
+/// A BAR costs the guest a 64th of its size for page structures and time to fill them in, so it is
+/// cut: to 256 MiB each, 1 GiB a host.
+std::vector<GpuMemory> gpu_memory(const Host& host, const ModelLibrary& models);
+
+/// One line that says what was cut; empty when nothing was.
+std::string cut_note(const Host& host, const std::vector<GpuMemory>& gpus);
+
+}  // namespace gdr::emu

@@ -1,0 +1,72 @@
+#include "emu/run/control_protocol.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+
+#include "emu/process/shell.hpp"
+
+namespace gdr::emu {
+namespace {
+
+/// What stands behind a word at the start of a line.
+std::optional<std::string_view> behind(std::string_view line, std::string_view word) {
+  if (!line.starts_with(word) || line.size() <= word.size() || line[word.size()] != ' ')
+    return std::nullopt;
+  return line.substr(word.size() + 1);
+}
+
+}  // namespace
+
+std::optional<GuestMessage> parse_guest_message(std::string_view line) {
+  if (line == "ready") return GuestReady{};
+  if (const auto why = behind(line, "failed")) return GuestFailed{std::string(*why)};
+  if (const auto text = behind(line, "exit")) {
+    int code = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), code);
+    constexpr int largest = 255;
+    if (error != std::errc{} || end != text->data() + text->size() || code < 0 || code > largest)
+      return std::nullopt;
+    return CommandEnded{code};
+  }
+  if (const auto text = behind(line, "barrier")) {
+    const auto space = text->find(' ');
+    if (space == 0 || space == std::string_view::npos || space + 1 == text->size())
+      return std::nullopt;
+    return BarrierReached{std::string(text->substr(0, space)),
+                          std::string(text->substr(space + 1))};
+  }
+  return std::nullopt;
+}
+
+std::string run_message(const std::string& command, const std::string& folder) {
+  return fmt::format("run {}\n",
+                     base64(fmt::format("cd {} || exit 125\n{}",
+                                        shell_word(folder.empty() ? "/" : folder), command)));
+}
+
+std::string stop_message() { return "stop\n"; }
+
+std::string barrier_message(const std::string& token, const std::string& failure) {
+  return fmt::format("barrier {} {}\n", token, failure.empty() ? "go" : failure);
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const auto byte = [&](std::size_t i) {
+      return at + i < bytes.size()
+                 ? static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i]))
+                 : 0U;
+    };
+    const std::uint32_t three = (byte(0) << 16U) | (byte(1) << 8U) | byte(2);
+    for (std::size_t digit = 0; digit < 4; ++digit)
+      text += at + digit <= bytes.size() ? digits[(three >> (18U - 6U * digit)) & 63U] : '=';
+  }
+  return text;
+}
+
+}  // namespace gdr::emu

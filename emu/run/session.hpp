@@ -1,0 +1,94 @@
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emu/fabric/fabric.hpp"
+#include "emu/fabric/options.hpp"
+#include "emu/machine/guest_plan.hpp"
+#include "emu/run/barriers.hpp"
+#include "emu/run/guest.hpp"
+#include "emu/run/switch_thread.hpp"
+
+namespace gdr::emu {
+
+/// Everything that is decided before guests start.
+struct SessionPlan {
+  std::vector<GuestPlan> guests;
+  fabric::FabricOptions fabric;  ///< a port a NIC, in the order of guests and their nics; sockets
+                                 ///< are made with the guests
+  fabric::FrameTap tap;          ///< hears every frame of the fabric; empty: nobody does
+};
+
+/// The ports of the fabric: HOST/NIC, hosts and NICs in the order of the plans.
+std::vector<fabric::PortOptions> fabric_ports(const std::vector<GuestPlan>& guests);
+
+/// Guests and the switches that join them, from their start to their end: commands are run in them
+/// one after another. Driven by the caller's poll loop: wait_for() says what to wait for, turn()
+/// does what can be done. All QEMUs go with it.
+class Session {
+ public:
+  /// Hears each line of a guest's output.
+  using Output = std::function<void(const std::string& host, Stream stream, std::string_view line)>;
+
+  /// Starts a QEMU a guest. Throws InputError, std::system_error.
+  Session(const SessionPlan& plan, Output output);
+
+  /// Adds what to wait for. Without output the guests' output waits, too, and so will the guests.
+  void wait_for(std::vector<pollfd>& fds, bool with_output = true) const;
+  void turn(bool with_output = true);
+
+  /// All guests are up, and none runs a command.
+  [[nodiscard]] bool ready() const;
+  /// Hosts that are not up yet.
+  [[nodiscard]] std::vector<std::string> not_ready() const { return in_state(State::starting); }
+  /// A guest that cannot go on, as a sentence; the others are of no more use.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  /// With failure(): a QEMU ended before any command was started, so another try may do.
+  [[nodiscard]] bool failed_early() const { return failed_early_; }
+
+  /// Runs a shell command a host, in `folder`; hosts without one run nothing. All guests are ready,
+  /// none runs a command. With the first commands the fabric's faults begin to hold.
+  void run(const std::vector<std::optional<std::string>>& commands, const std::string& folder);
+  /// What the fabric's links do from now on: ports as fabric_ports() gives them.
+  void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) {
+    fabric_->set_faults(ports, seed);
+  }
+  /// Ends the commands that run.
+  void stop();
+  /// Hosts whose command has not ended.
+  [[nodiscard]] std::vector<std::string> running() const { return in_state(State::running); }
+  /// Hands out what has come of lines that are not finished.
+  void take_rest();
+  /// Of the first command of run() to fail; 0 when none did.
+  [[nodiscard]] int exit_code() const { return exit_code_; }
+
+  [[nodiscard]] std::vector<std::string> hosts() const;
+  [[nodiscard]] fabric::FabricCounters counters() const { return fabric_->counters(); }
+
+ private:
+  enum class State { starting, ready, running };
+  [[nodiscard]] std::vector<std::string> in_state(State state) const;
+  void take(std::size_t guest, const GuestMessage& message);
+  void answer(const Barriers::Answers& answers);
+  void pass_on(std::size_t guest, bool at_end);
+
+  Output output_;
+  std::unique_ptr<SwitchThread> fabric_;
+  std::unique_ptr<SwitchThread> management_;
+  std::vector<std::unique_ptr<Guest>> guests_;
+  std::vector<State> states_;
+  Barriers barriers_;
+  std::string failure_;
+  bool failed_early_ = false;
+  bool started_ = false;  // a command has been run
+  int exit_code_ = 0;
+};
+
+}  // namespace gdr::emu

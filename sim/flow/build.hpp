@@ -1,0 +1,80 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/flow/scenario.hpp"
+#include "src/hardware/hardware.hpp"
+
+namespace gdr::sim {
+
+/// How a transfer is driven.
+struct Drive {
+  int depth = 128;  ///< messages under way (posted and not completed) of each queue pair
+  int queue_pairs = 1;
+  std::uint64_t messages = 1;  ///< 0: without end
+  Duration start;
+  int completion_every =
+      1;  ///< messages that one completion stands for (perftest's cq-mod); at most the depth counts
+  std::uint64_t granules =
+      0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
+};
+
+/// What the flow costs beside time, per payload byte: from the stages alone, whatever the rate.
+struct Costs {
+  double host_memory_passes = 0;  ///< logical reads and writes of host memory
+  double dram_bytes = 0;          ///< of these, what reaches DRAM after caches
+  double pcie_bytes = 0;          ///< on all PCIe links, headers and read requests included
+  double cpu_seconds = 0;         ///< core time, all hosts together
+};
+
+/// Turns transfer plans into a scenario: resources with capacities, stages with work and latencies,
+/// windows.
+class ScenarioBuilder {
+ public:
+  explicit ScenarioBuilder(const Parts& parts) : parts_(&parts) {}
+
+  /// Adds a flow; several flows share what they have in common.
+  void add(const TransferPlan& plan, const Drive& drive);
+  [[nodiscard]] const std::vector<Costs>& costs() const { return costs_; }
+  /// The finished scenario.
+  [[nodiscard]] Scenario take();
+
+ private:
+  struct Shared {
+    std::string name;
+    double capacity = 0;
+    bool payload = false;  ///< capacity counts payload; stages count wire bytes
+    double units = 0;      ///< of all stages that use it
+    double bytes = 0;      ///< payload of all stages that use it
+  };
+  /// Posted writes that engines below one root port send to other root ports.
+  struct FanOut {
+    Bandwidth bandwidth;
+    std::set<VertexId> engines;
+    std::set<std::size_t> ports;
+    struct Use {
+      std::size_t flow = 0;
+      std::size_t stage = 0;
+      double units_per_byte = 1;
+      double bytes = 0;
+    };
+    std::vector<Use> uses;
+  };
+  friend class FlowBuilder;
+
+  std::size_t resource(const std::string& name, Bandwidth capacity, bool payload);
+  std::size_t pipeline(const std::string& name);
+  void limit_fan_out();
+
+  const Parts* parts_;
+  std::vector<Shared> resources_;
+  std::map<std::string, std::size_t> index_;
+  std::map<std::string, FanOut> fan_outs_;  ///< by the name of the port
+  std::vector<FlowSpec> flows_;
+  std::vector<Costs> costs_;
+};
+
+}  // namespace gdr::sim

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emu/agreement/agreement.hpp"
+#include "src/common/json.hpp"
+
+namespace gdr::cli {
+
+/// One transfer of `gdr emulate --compare`.
+struct ComparedPath {
+  TransferPlan plan;
+  agreement::Observation observed;
+  agreement::Agreement agreement;
+  std::string failure;  ///< why there is nothing to compare; empty: there is
+  [[nodiscard]] bool equal() const { return failure.empty() && agreement.equal(); }
+};
+/// A path that the topology does not allow, of "all".
+struct SkippedPath {
+  std::string path;
+  std::string reason;
+};
+
+/// Tables of at most 80 columns, a line a stage, and a last line that says whether all is equal, or
+/// what is not.
+std::string compared_to_text(const Graph& graph, const std::vector<ComparedPath>& paths,
+                             const std::vector<SkippedPath>& skipped);
+/// docs/emulation.md says what is in it.
+json::Value compared_to_json(const Graph& graph, const std::vector<ComparedPath>& paths,
+                             const std::vector<SkippedPath>& skipped);
+
+}  // namespace gdr::cli

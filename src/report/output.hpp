@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/predict.hpp"
+#include "src/common/json.hpp"
+
+namespace gdr::cli {
+
+/// Columns of text, the first left-aligned, the others right-aligned, two spaces apart.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+/// Splits "a,b,c"; empty parts are refused by whoever parses them.
+std::vector<std::string> split(std::string_view text, char separator = ',');
+
+/// Breaks text at spaces so that no line is longer than `width`; lines after the first begin with
+/// `indent` spaces.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 80);
+
+/// Four significant digits at most: "24.82", "0.0042", "1234".
+std::string short_number(double value);
+
+/// A number rounded to six significant digits, as JSON output carries them.
+json::Value rounded(double value);
+
+/// [{"mover","from","to","bytes"}...]
+json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages);
+
+/// One element of "results" in the JSON of `gdr predict`.
+json::Value prediction_to_json(const Graph& graph, const sim::Prediction& prediction);
+
+}  // namespace gdr::cli

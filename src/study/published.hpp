@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/datapath/data_path.hpp"
+#include "src/topology/topology_json.hpp"
+
+namespace gdr::sim {
+
+/// What a published figure counts.
+enum class Metric {
+  bandwidth,             ///< payload of all flows and directions together
+  bandwidth_each_way,    ///< the same over two: sources that run both directions and print one
+  bandwidth_to_the_end,  ///< flows that move the same bytes each: all of them over the time until
+                         ///< the last has ended
+  latency,               ///< one message alone, until its last byte is visible in the target memory
+  completion,            ///< one message alone, until the initiator has its completion
+  round_trip,            ///< a message there and its like back: twice the latency
+  loaded_latency,  ///< what a message takes when `depth` of them are under way: depth messages over
+                   ///< the bandwidth
+};
+std::string_view to_string(Metric metric);
+/// GB/s (true) or us.
+bool is_bandwidth(Metric metric);
+
+/// One published measurement as a run of the simulator.
+struct PublishedCase {
+  std::string name;          ///< unique over all files
+  std::string file;          ///< where it stands
+  std::string category;      ///< p2p, gdr, staged...
+  std::string source;        ///< title and address
+  std::string where;         ///< place in the source
+  std::string platform;      ///< the machine's name in the file: records of one platform share it
+  std::string source_mark;   ///< words by which model files name this source; may be empty
+  bool calibration = false;  ///< the figure was used to set a parameter
+  std::string topology;      ///< path of the file
+  std::vector<Setting> settings;
+  struct Flow {
+    std::string from;
+    std::string to;
+    std::vector<std::string> via;  ///< NICs
+  };
+  std::vector<Flow> flows;
+  Transfer transfer;  ///< path, operation, memory, size, window, initiator; its ends are those of
+                      ///< each flow
+  int depth = 128;
+  int queue_pairs = 1;
+  int completion_every = 1;
+  bool bidirectional = false;
+  Metric metric = Metric::bandwidth;
+  double measured = 0;  ///< GB/s (10^9 bytes) or us
+};
+
+/// A record that does not run, and why.
+struct LeftOut {
+  std::string name;
+  std::string file;
+  std::string reason;
+};
+
+struct PublishedCases {
+  std::vector<PublishedCase> cases;
+  std::vector<LeftOut> left_out;
+};
+
+/// Reads files, or folders of files (in order of name). `topologies` is the folder that topology
+/// names are relative to. Throws InputError "FILE: at PATH: ...".
+PublishedCases load_published(const std::vector<std::string>& paths, const std::string& topologies);
+
+}  // namespace gdr::sim

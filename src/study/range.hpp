@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/hardware/hardware.hpp"
+
+namespace gdr::sim {
+
+/// How far a prediction may be off, from the ranges of the parameters that it rests on.
+struct Range {
+  double low = 0;
+  double high = 0;
+  struct Contribution {
+    std::string parameter;  ///< "models/gpu/k40.json copy_bandwidth"
+    double low = 0;  ///< the prediction with this parameter at one end and all others as they are
+    double high = 0;
+    bool estimate = false;
+  };
+  std::vector<Contribution>
+      contributions;  ///< those that move it by least_contribution or more, largest first
+};
+/// A rate of Simulator::run_near is no better than this.
+inline constexpr double least_contribution = 1.0 / 60;
+
+/// A model by kind and name.
+using ModelName = std::pair<std::string, std::string>;
+
+/// The models of everything that a plan's stages touch, its hosts' CPUs and the fabric included.
+std::set<ModelName> models_of(const Parts& parts, const TransferPlan& plan);
+
+/// `predict` gives one or more numbers for a library. Each uncertain parameter of `used` goes to
+/// its low and its high while the others stay; the deviations add up as the root of the sum of
+/// their squares (in the logarithm), since the parameters are independent, together with the
+/// model's own error. A range a number.
+std::vector<Range> range_of(const ModelLibrary& models, const std::set<ModelName>& used,
+                            const std::function<std::vector<double>(const ModelLibrary&)>& predict);
+
+/// An estimate that states no range may be off by so much.
+inline constexpr double estimate_spread = 0.2;
+/// What is left where all parameters are known: arbitration, flow control, timers, what the source
+/// does not tell. For four in five of the calibration cases to lie in their range it must be 8 %;
+/// figures that nothing was fitted to are taken to be twice as far off.
+inline constexpr double model_spread = 0.15;
+
+}  // namespace gdr::sim

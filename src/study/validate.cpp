@@ -1,0 +1,160 @@
+#include "src/study/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "src/common/error.hpp"
+#include "src/study/range.hpp"
+
+namespace gdr::sim {
+namespace {
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
+}
+
+std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase& published) {
+  std::vector<Transfer> transfers;
+  for (const PublishedCase::Flow& flow : published.flows) {
+    Transfer transfer = published.transfer;
+    set_ends(topology, find_end(topology, flow.from), find_end(topology, flow.to), transfer);
+    for (const std::string& nic : flow.via) transfer.via.push_back(find_device(topology, nic));
+    transfers.push_back(std::move(transfer));
+  }
+  return transfers;
+}
+
+std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models,
+                                const PublishedCase& published) {
+  const Parts parts(graph, models);
+  std::set<ModelName> used;
+  for (const Transfer& transfer : transfers_of(graph.topology(), published))
+    used.merge(models_of(parts, plan_transfer(graph, models, transfer)));
+  return used;
+}
+
+/// Topologies are read once for all cases that share file and settings.
+class Topologies {
+ public:
+  struct Read {
+    explicit Read(Topology t) : topology(std::move(t)), graph(topology) {}
+    Topology topology;
+    Graph graph;
+  };
+  const Read& get(const PublishedCase& published) {
+    std::string key = published.topology;
+    for (const Setting& setting : published.settings)
+      key += " " + setting.key + "=" + setting.value;
+    auto& read = known_[key];
+    if (!read) read = std::make_unique<Read>(load_topology(published.topology, published.settings));
+    return *read;
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<Read>> known_;
+};
+
+}  // namespace
+
+Errors errors_of(const std::vector<const CaseResult*>& results) {
+  Errors errors;
+  errors.count = results.size();
+  std::vector<double> absolute;
+  std::vector<double> ranges;
+  double inside = 0;
+  for (const CaseResult* result : results) {
+    absolute.push_back(std::abs(result->error()));
+    inside += result->in_range() ? 1 : 0;
+    if (result->low > 0) ranges.push_back(result->high / result->low);
+  }
+  errors.median = quantile(absolute, 0.5);
+  errors.percentile90 = quantile(absolute, 0.9);
+  errors.in_range = results.empty() ? 0 : inside / static_cast<double>(results.size());
+  errors.range = quantile(ranges, 0.5);
+  return errors;
+}
+
+double predict_case(Simulator& simulator, const ModelLibrary& models,
+                    const PublishedCase& published, const Topology& topology, const Graph& graph,
+                    std::string* bottleneck, bool near) {
+  const Parts parts(graph, models);
+  const std::vector<Transfer> transfers = transfers_of(topology, published);
+  const Options options{published.depth, published.queue_pairs, published.bidirectional,
+                        published.completion_every, near};
+  if (published.metric == Metric::latency || published.metric == Metric::completion ||
+      published.metric == Metric::round_trip) {
+    const MessageTimes times = predict_message(simulator, parts, transfers.front());
+    if (published.metric == Metric::completion) return times.completion.us();
+    return times.latency.us() * (published.metric == Metric::round_trip ? 2 : 1);
+  }
+  if (published.metric == Metric::bandwidth_to_the_end) {
+    std::vector<TimedTransfer> timed;
+    for (const Transfer& transfer : transfers) timed.push_back({transfer, {}});
+    double last_s = 0;
+    for (const Prediction& one : predict_together(simulator, parts, timed, options))
+      last_s = std::max(last_s, one.latency.seconds);
+    return published.transfer.size.as_double() * static_cast<double>(transfers.size()) / last_s /
+           1e9;
+  }
+  const StreamRates rates = predict_streams(simulator, parts, transfers, options);
+  if (bottleneck != nullptr) *bottleneck = rates.bottleneck;
+  const double sum = rates.sum.gigabytes_per_second();
+  if (published.metric == Metric::bandwidth_each_way) return sum / 2;
+  if (published.metric == Metric::loaded_latency)
+    return static_cast<double>(published.depth) * static_cast<double>(transfers.size()) *
+           published.transfer.size.as_double() / (sum * 1e3);
+  return sum;
+}
+
+namespace {
+
+CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
+                    const PublishedCase& published, const Topologies::Read& read, bool ranges) {
+  CaseResult result;
+  result.published = &published;
+  result.predicted =
+      predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
+  if (!ranges) return result;
+  const Range range =
+      range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
+        return std::vector<double>{
+            predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
+      }).front();
+  result.low = range.low;
+  result.high = range.high;
+  for (const Range::Contribution& part : range.contributions)
+    if (part.estimate && result.estimates.size() < 3)
+      result.estimates.push_back(
+          fmt::format("{}: {:.4g} to {:.4g}", part.parameter, part.low, part.high));
+  return result;
+}
+
+}  // namespace
+
+std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models,
+                                      const std::vector<PublishedCase>& cases, bool ranges,
+                                      const std::function<void()>& after_each) {
+  std::vector<CaseResult> results;
+  Topologies topologies;
+  for (const PublishedCase& published : cases) {
+    try {
+      results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));
+    } catch (const InputError& error) {
+      throw InputError(
+          fmt::format("{}: case {}: {}", published.file, published.name, error.what()));
+    }
+    after_each();
+  }
+  return results;
+}
+
+}  // namespace gdr::sim

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/predict.hpp"
+#include "src/study/published.hpp"
+
+namespace gdr::sim {
+
+/// A case that was run. Numbers are in the case's unit: GB/s or us.
+struct CaseResult {
+  const PublishedCase* published = nullptr;
+  double predicted = 0;
+  double low = 0;   ///< of the stated range...
+  double high = 0;  ///< ...see Range
+  std::string bottleneck;
+  std::vector<std::string>
+      estimates;  ///< parameters without a source that move the prediction most, with how much
+
+  [[nodiscard]] double error() const { return predicted / published->measured - 1; }
+  [[nodiscard]] bool in_range() const {
+    return published->measured >= low && published->measured <= high;
+  }
+};
+
+/// What errors look like over some cases.
+struct Errors {
+  std::size_t count = 0;
+  double median = 0;        ///< of |error|
+  double percentile90 = 0;  ///< of |error|
+  double in_range = 0;      ///< share of measured values inside the stated range
+  double range = 0;         ///< median of high / low
+};
+Errors errors_of(const std::vector<const CaseResult*>& results);
+
+/// The prediction in the case's unit, with these models. `near` as in Options.
+double predict_case(Simulator& simulator, const ModelLibrary& models,
+                    const PublishedCase& published, const Topology& topology, const Graph& graph,
+                    std::string* bottleneck = nullptr, bool near = false);
+
+/// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws
+/// InputError naming the case.
+std::vector<CaseResult> run_published(
+    Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases,
+    bool ranges, const std::function<void()>& after_each = [] {});
+
+}  // namespace gdr::sim

@@ -1,0 +1,92 @@
+// Every file of models/ and topologies/ loads, and a topology survives being written and read
+// again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/catalog/model_library.hpp"
+#include "src/common/error.hpp"
+#include "src/topology/topology_json.hpp"
+
+namespace {
+
+const std::string project = GDR_PROJECT_DIR;
+
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(project + "/" + folder, error))
+    if (entry.is_regular_file())
+      files.push_back(std::filesystem::relative(entry.path(), project).string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void load_model(const gdr::ModelLibrary& library, const std::string& kind,
+                const std::string& name) {
+  if (kind == "cpu") (void)library.cpu(name);
+  else if (kind == "switch") (void)library.pci_switch(name);
+  else if (kind == "gpu") (void)library.gpu(name);
+  else if (kind == "nic") (void)library.nic(name);
+  else if (kind == "nvme") (void)library.nvme(name);
+  else if (kind == "nvlink") (void)library.nvlink(name);
+  else if (kind == "pcie" && name.starts_with("gen")) (void)library.pcie(std::stoi(name.substr(3)));
+  else if (kind == "fabric") (void)library.fabric(name);
+  else throw gdr::InputError("no kind of model is called " + kind);
+}
+
+TEST(DataFiles, EveryModelLoads) {
+  const gdr::ModelLibrary library(project + "/models");
+  for (const std::string& file : files_below("models")) {
+    // models/published holds cases, which their own tests read.
+    if (file.starts_with("models/published/")) continue;
+    const std::filesystem::path path(file);
+    EXPECT_EQ(path.extension(), ".json") << file;
+    try {
+      load_model(library, path.parent_path().lexically_relative("models").string(),
+                 path.stem().string());
+    } catch (const gdr::InputError& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+}
+
+/// Every model that a topology names exists.
+void look_up_models(const gdr::ModelLibrary& library, const gdr::Topology& topology) {
+  const auto known = [](const std::string& name) { return name.empty() ? "generic" : name; };
+  for (const gdr::Host& host : topology.hosts) {
+    for (const gdr::Socket& socket : host.sockets) (void)library.cpu(known(socket.model));
+    for (const gdr::Device& device : host.devices) {
+      const std::string kind(to_string(device.kind));
+      if (kind == "gpu" || kind == "nic" || kind == "nvme" || kind == "switch")
+        load_model(library, kind, known(device.model));
+    }
+    for (const gdr::NvLink& link : host.nvlinks)
+      if (!link.model.empty()) (void)library.nvlink(link.model);
+  }
+  if (topology.fabric) (void)library.fabric(topology.fabric->model);
+}
+
+TEST(DataFiles, EveryTopologyLoadsAndIsWrittenAndReadBack) {
+  const gdr::ModelLibrary library(project + "/models");
+  for (const std::string& file : files_below("topologies")) {
+    if (!file.ends_with(".json")) continue;
+    try {
+      const gdr::Topology topology = gdr::load_topology(project + "/" + file);
+      EXPECT_EQ(topology.name, std::filesystem::path(file).stem().string()) << file;
+      EXPECT_EQ(
+          gdr::read_topology(gdr::json::parse(gdr::json::dump(to_json(topology)), file), file, ""),
+          topology)
+          << file;
+      look_up_models(library, topology);
+    } catch (const gdr::InputError& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+}
+
+}  // namespace

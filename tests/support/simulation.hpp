@@ -1,0 +1,43 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/predict.hpp"
+#include "src/topology/topology_json.hpp"
+
+namespace gdr::sim {
+
+/// The one engine of this test process.
+Simulator& simulator();
+/// For scenarios written by hand.
+const ModelLibrary& models();
+/// A file below the project's folder.
+std::string project_file(const std::string& path);
+
+/// Prints expectation, actual and deviation, then holds the deviation to `tolerance` (a share of
+/// the expectation).
+void expect_close(const std::string& what, double expected, double actual, double tolerance);
+
+/// A topology with everything that a prediction needs.
+struct Lab {
+  explicit Lab(const std::string& file, const std::vector<std::string>& settings = {});
+  Lab(const json::Value& document, const std::vector<std::string>& settings);
+
+  [[nodiscard]] Transfer transfer(const std::string& from, const std::string& to, PathKind path,
+                                  Bytes size, Operation operation = Operation::write) const;
+  [[nodiscard]] Prediction run(const Transfer& transfer, const Options& options = {}) const;
+  [[nodiscard]] Scenario scenario(const Transfer& transfer, const Drive& drive) const;
+
+  Topology topology;
+  Graph graph;
+  Parts parts;
+};
+
+/// One host: two switches below one root port each on one socket, two GPUs and a NIC below each
+/// switch. Gen4 x16 throughout.
+json::Value two_switch_host();
+
+}  // namespace gdr::sim
