@@ -102,7 +102,7 @@ double all_pairs() {
   const Topology topology = load_topology(folder + "/topologies/clusters/two-dgx-h100.json");
   const ModelLibrary models(folder + "/models");
   const Graph graph(topology);
-  const sim::Parts parts(graph, models);
+  const Hardware hardware(graph, models);
   sim::Simulator simulator;
   double points = 0;
   for (int i = 0; i < 8; ++i)
@@ -116,7 +116,7 @@ double all_pairs() {
           transfer.size = Bytes{std::uint64_t{8} << (2 * static_cast<unsigned>(size))};
           if (transfer.size.count > (std::uint64_t{16} << 30U))
             transfer.size = Bytes{std::uint64_t{16} << 30U};
-          (void)sim::predict(simulator, parts, transfer, {});
+          (void)sim::predict(simulator, hardware, transfer, {});
           ++points;
         }
   fmt::print("     {} points, {} scenarios, {} of them different, {} transfers simulated\n", points,

@@ -11,10 +11,10 @@
 namespace gdr::sim {
 namespace {
 
-std::string link_text(const Parts& parts, const Hop& hop) {
+std::string link_text(const Hardware& hardware, const Hop& hop) {
   switch (hop.kind) {
     case HopKind::pcie: {
-      const auto link = parts.link(hop.edge);
+      const auto link = hardware.link(hop.edge);
       return link ? to_string(*link) : "virtual";
     }
     case HopKind::root_complex:
@@ -22,7 +22,7 @@ std::string link_text(const Parts& parts, const Hop& hop) {
     case HopKind::memory:
       return "memory";
     case HopKind::socket_link: {
-      const auto& name = parts.cpu(hop.from).socket_link_name;
+      const auto& name = hardware.cpu(hop.from).socket_link_name;
       return name ? name->value : "socket link";
     }
     case HopKind::nvlink:
@@ -36,44 +36,45 @@ std::string link_text(const Parts& parts, const Hop& hop) {
 }
 
 /// What NVLink's resources are called depends on whether a switch is in the way.
-bool is_bottleneck(const Parts& parts, const Hop& hop, const std::string& bottleneck) {
-  if (hop.kind != HopKind::nvlink) return bottleneck == link_resource(parts, hop);
-  const std::string from = parts.graph().label(hop.from);
-  const std::string to = parts.graph().label(hop.to);
+bool is_bottleneck(const Hardware& hardware, const Hop& hop, const std::string& bottleneck) {
+  if (hop.kind != HopKind::nvlink) return bottleneck == link_resource(hardware, hop);
+  const std::string from = hardware.graph().label(hop.from);
+  const std::string to = hardware.graph().label(hop.to);
   return bottleneck == from + " NVLink out" || bottleneck == to + " NVLink in" ||
          bottleneck == fmt::format("{} to {} NVLink", from, to);
 }
 
-std::vector<HopReport> hops_of(const Parts& parts, const Transfer& transfer, const Stage& stage,
-                               const StageSpec& spec, const std::string& bottleneck) {
+std::vector<HopReport> hops_of(const Hardware& hardware, const Transfer& transfer,
+                               const Stage& stage, const StageSpec& spec,
+                               const std::string& bottleneck) {
   std::vector<HopReport> hops;
   const double packets = std::ceil(stage.bytes.as_double() / spec.packet.as_double());
   const double on_link = stage.bytes.as_double() + packets * spec.units_per_packet;
   for (std::size_t i = 0; i < stage.data.size(); ++i) {
     const Hop& hop = stage.data[i];
     HopReport report;
-    report.from = parts.graph().label(hop.from);
-    report.to = parts.graph().label(hop.to);
-    report.link = link_text(parts, hop);
-    report.limits = is_bottleneck(parts, hop, bottleneck);
-    if (hop.kind == HopKind::pcie) report.bandwidth = parts.link_bandwidth(hop);
+    report.from = hardware.graph().label(hop.from);
+    report.to = hardware.graph().label(hop.to);
+    report.link = link_text(hardware, hop);
+    report.limits = is_bottleneck(hardware, hop, bottleneck);
+    if (hop.kind == HopKind::pcie) report.bandwidth = hardware.link_bandwidth(hop);
     if (hop.kind == HopKind::memory)
-      report.bandwidth = parts.memory_bandwidth(
-          parts.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
-    if (hop.kind == HopKind::c2c) report.bandwidth = parts.c2c_bandwidth(hop);
+      report.bandwidth = hardware.memory_bandwidth(
+          hardware.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
+    if (hop.kind == HopKind::c2c) report.bandwidth = hardware.c2c_bandwidth(hop);
     if (hop.kind == HopKind::nvlink)
-      report.bandwidth = parts.nvlink_bandwidth(transfer.from, transfer.to);
-    if (hop.kind == HopKind::socket_link) report.bandwidth = parts.socket_link_bandwidth(hop);
+      report.bandwidth = hardware.nvlink_bandwidth(transfer.from, transfer.to);
+    if (hop.kind == HopKind::socket_link) report.bandwidth = hardware.socket_link_bandwidth(hop);
     if (hop.kind == HopKind::root_complex)
-      report.bandwidth = parts.cpu(hop.from).root_complex_bandwidth.value;
+      report.bandwidth = hardware.cpu(hop.from).root_complex_bandwidth.value;
     if (hop.kind == HopKind::wire) {
-      report.latency = hop.up ? parts.wire_latency() : Duration{};
+      report.latency = hop.up ? hardware.wire_latency() : Duration{};
       const VertexId nic = hop.up ? hop.from : hop.to;
       report.bandwidth =
-          parts.graph().device_at(nic)->port_rate.value_or(parts.nic(nic).port_rate.value);
+          hardware.graph().device_at(nic)->port_rate.value_or(hardware.nic(nic).port_rate.value);
     } else {
-      if (i == 0) report.latency += parts.crossing(stage.data, 0);
-      report.latency += parts.crossing(stage.data, i + 1);
+      if (i == 0) report.latency += hardware.crossing(stage.data, 0);
+      report.latency += hardware.crossing(stage.data, i + 1);
     }
     report.bytes =
         hop.kind == HopKind::pcie || hop.kind == HopKind::wire ? on_link : stage.bytes.as_double();
@@ -105,9 +106,9 @@ std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const
 
 }  // namespace
 
-Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer) {
-  ScenarioBuilder alone(parts);
-  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 1, 0});
+Timeline timeline(Simulator& simulator, const Hardware& hardware, const Transfer& transfer) {
+  ScenarioBuilder alone(hardware);
+  alone.add(plan_transfer(hardware.graph(), hardware.models(), transfer), {1, 1, 1, {}, 1, 0});
   Scenario scenario = alone.take();
   scenario.extrapolate = false;
   scenario.record = true;
@@ -132,12 +133,12 @@ Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& tran
   return result;
 }
 
-Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+Explanation explain(Simulator& simulator, const Hardware& hardware, const Transfer& transfer,
                     const Options& options) {
   Explanation explanation;
-  explanation.prediction = predict(simulator, parts, transfer, options);
-  const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
-  ScenarioBuilder alone(parts);
+  explanation.prediction = predict(simulator, hardware, transfer, options);
+  const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
+  ScenarioBuilder alone(hardware);
   alone.add(plan, {1, 1, 1, {}, 1, 0});
   const Scenario scenario = alone.take();
   const Outcome outcome = simulator.run(scenario);
@@ -154,10 +155,10 @@ Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& tr
     if (spec.plan_stage != StageSpec::no_plan_stage) {
       const Stage& stage = plan.stages[spec.plan_stage];
       report.mover = stage.mover;
-      report.from = parts.graph().label(stage.from);
-      report.to = parts.graph().label(stage.to);
+      report.from = hardware.graph().label(stage.from);
+      report.to = hardware.graph().label(stage.to);
       report.bytes = stage.bytes;
-      report.hops = hops_of(parts, transfer, stage, spec, explanation.prediction.bottleneck);
+      report.hops = hops_of(hardware, transfer, stage, spec, explanation.prediction.bottleneck);
     }
     explanation.stages.push_back(std::move(report));
     for (const std::size_t index : spec.resources) {

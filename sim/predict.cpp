@@ -112,18 +112,18 @@ Transfer opposite(const TransferPlan& plan) {
 
 }  // namespace
 
-Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+Prediction predict(Simulator& simulator, const Hardware& hardware, const Transfer& transfer,
                    const Options& options) {
-  const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
-  ScenarioBuilder alone(parts);
+  const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
+  ScenarioBuilder alone(hardware);
   alone.add(plan, {1, 1, 1, {}, 1, 0});  // one message takes one queue pair
   const Outcome single = simulator.run(alone.take());
 
-  ScenarioBuilder stream(parts);
+  ScenarioBuilder stream(hardware);
   const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, 0};
   stream.add(plan, drive);
   if (options.bidirectional)
-    stream.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
+    stream.add(plan_transfer(hardware.graph(), hardware.models(), opposite(plan)), drive);
   const Costs costs = stream.costs().front();
   const Scenario scenario = stream.take();
   const Outcome steady = options.near ? simulator.run_near(scenario) : simulator.run(scenario);
@@ -142,16 +142,17 @@ Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& tra
   return prediction;
 }
 
-MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer) {
-  ScenarioBuilder alone(parts);
-  alone.add(plan_transfer(parts.graph(), parts.models(), transfer), {1, 1, 1, {}, 1, 0});
+MessageTimes predict_message(Simulator& simulator, const Hardware& hardware,
+                             const Transfer& transfer) {
+  ScenarioBuilder alone(hardware);
+  alone.add(plan_transfer(hardware.graph(), hardware.models(), transfer), {1, 1, 1, {}, 1, 0});
   const Outcome outcome = simulator.run(alone.take());
   return {outcome.flows.front().first_arrival, outcome.flows.front().first_completion};
 }
 
-StreamRates predict_streams(Simulator& simulator, const Parts& parts,
+StreamRates predict_streams(Simulator& simulator, const Hardware& hardware,
                             const std::vector<Transfer>& transfers, const Options& options) {
-  ScenarioBuilder builder(parts);
+  ScenarioBuilder builder(hardware);
   const Drive drive{options.depth,
                     options.queue_pairs,
                     0,
@@ -159,10 +160,10 @@ StreamRates predict_streams(Simulator& simulator, const Parts& parts,
                     options.completion_every,
                     transfers.size() > many_flows ? granules_of_many : granules_of_stream};
   for (const Transfer& transfer : transfers) {
-    const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+    const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
     builder.add(plan, drive);
     if (options.bidirectional)
-      builder.add(plan_transfer(parts.graph(), parts.models(), opposite(plan)), drive);
+      builder.add(plan_transfer(hardware.graph(), hardware.models(), opposite(plan)), drive);
   }
   const Scenario scenario = builder.take();
   const Outcome outcome = options.near ? simulator.run_near(scenario) : simulator.run(scenario);
@@ -177,13 +178,13 @@ StreamRates predict_streams(Simulator& simulator, const Parts& parts,
   return rates;
 }
 
-std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts,
+std::vector<Prediction> predict_together(Simulator& simulator, const Hardware& hardware,
                                          const std::vector<TimedTransfer>& flows,
                                          const Options& options) {
-  ScenarioBuilder builder(parts);
+  ScenarioBuilder builder(hardware);
   std::vector<TransferPlan> plans;
   for (const TimedTransfer& flow : flows) {
-    plans.push_back(plan_transfer(parts.graph(), parts.models(), flow.transfer));
+    plans.push_back(plan_transfer(hardware.graph(), hardware.models(), flow.transfer));
     builder.add(plans.back(),
                 {options.depth, options.queue_pairs, 1, flow.start, options.completion_every,
                  flows.size() > many_flows ? granules_of_many : 0});

@@ -106,13 +106,13 @@ struct Timeline {
   Duration end;             ///< the last byte is visible
 };
 /// Throws InputError when the message has more than `most_spans` granules.
-Timeline timeline(Simulator& simulator, const Parts& parts, const Transfer& transfer);
+Timeline timeline(Simulator& simulator, const Hardware& hardware, const Transfer& transfer);
 inline constexpr std::size_t most_spans = 200'000;
 
-Explanation explain(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+Explanation explain(Simulator& simulator, const Hardware& hardware, const Transfer& transfer,
                     const Options& options);
 
-Prediction predict(Simulator& simulator, const Parts& parts, const Transfer& transfer,
+Prediction predict(Simulator& simulator, const Hardware& hardware, const Transfer& transfer,
                    const Options& options);
 
 /// A transfer among others, for several flows at once.
@@ -123,7 +123,7 @@ struct TimedTransfer {
 
 /// Each flow moves its bytes once: latency and completion count from its own start, bandwidth is
 /// its bytes over that time.
-std::vector<Prediction> predict_together(Simulator& simulator, const Parts& parts,
+std::vector<Prediction> predict_together(Simulator& simulator, const Hardware& hardware,
                                          const std::vector<TimedTransfer>& flows,
                                          const Options& options);
 
@@ -132,7 +132,8 @@ struct MessageTimes {
   Duration latency;
   Duration completion;
 };
-MessageTimes predict_message(Simulator& simulator, const Parts& parts, const Transfer& transfer);
+MessageTimes predict_message(Simulator& simulator, const Hardware& hardware,
+                             const Transfer& transfer);
 
 /// Transfers that go on without end, all at once (and each the other way, when `bidirectional`).
 struct StreamRates {
@@ -140,7 +141,7 @@ struct StreamRates {
   std::vector<Bandwidth> each;  ///< by transfer; both directions of one together
   std::string bottleneck;       ///< of the first
 };
-StreamRates predict_streams(Simulator& simulator, const Parts& parts,
+StreamRates predict_streams(Simulator& simulator, const Hardware& hardware,
                             const std::vector<Transfer>& transfers, const Options& options);
 
 }  // namespace gdr::sim

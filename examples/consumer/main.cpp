@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     const gdr::Topology topology = gdr::load_topology(file);
     const gdr::Graph graph(topology);
     const gdr::ModelLibrary models(data + "/models");
-    const gdr::sim::Parts parts(graph, models);
+    const gdr::Hardware hardware(graph, models);
     gdr::sim::Simulator simulator;
 
     gdr::Transfer transfer;
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
                 gdr::label(topology, transfer.to).c_str(), models.folder().c_str());
     for (const gdr::PathKind path : {gdr::PathKind::gdr, gdr::PathKind::staged}) {
       transfer.path = path;
-      const gdr::sim::Prediction p = gdr::sim::predict(simulator, parts, transfer, {});
+      const gdr::sim::Prediction p = gdr::sim::predict(simulator, hardware, transfer, {});
       std::printf("%-6s  %7.1f us  %5.2f GB/s\n", std::string(gdr::to_string(path)).c_str(),
                   p.latency.us(), p.bandwidth.gigabytes_per_second());
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/flow/scenario.hpp"
+#include "src/datapath/data_path.hpp"
 #include "src/hardware/hardware.hpp"
 
 namespace gdr::sim {
@@ -34,7 +35,7 @@ struct Costs {
 /// windows.
 class ScenarioBuilder {
  public:
-  explicit ScenarioBuilder(const Parts& parts) : parts_(&parts) {}
+  explicit ScenarioBuilder(const Hardware& hardware) : hardware_(&hardware) {}
 
   /// Adds a flow; several flows share what they have in common.
   void add(const TransferPlan& plan, const Drive& drive);
@@ -69,7 +70,7 @@ class ScenarioBuilder {
   std::size_t pipeline(const std::string& name);
   void limit_fan_out();
 
-  const Parts* parts_;
+  const Hardware* hardware_;
   std::vector<Shared> resources_;
   std::map<std::string, std::size_t> index_;
   std::map<std::string, FanOut> fan_outs_;  ///< by the name of the port

@@ -37,7 +37,7 @@ void FlowBuilder::add_command(const Stage& stage) {
   spec.units_per_byte = 0;
   const std::string name = graph_.label(stage.engine);
   if (graph_.vertex(stage.engine).kind == VertexKind::nvme) {
-    const NvmeModel& drive = parts_.nvme(stage.engine);
+    const NvmeModel& drive = hardware_.nvme(stage.engine);
     const bool reading = !stage.reads;  // of the medium: the drive writes to memory what it read
     spec.name = fmt::format("command to {}", name);
     const std::int64_t rate = reading ? drive.read_iops.value : drive.write_iops.value;
@@ -46,7 +46,7 @@ void FlowBuilder::add_command(const Stage& stage) {
         all_.pipeline(fmt::format("{} {} commands", name, reading ? "read" : "write")));
     spec.latency = reading ? drive.read_latency.value : drive.write_latency.value;
   } else {
-    const NicModel& nic = parts_.nic(stage.engine);
+    const NicModel& nic = hardware_.nic(stage.engine);
     spec.name = fmt::format("descriptor on {}", name);
     spec.units_per_granule = nanoseconds(nic.message_cost.value);
     spec.resources.push_back(all_.pipeline(fmt::format("{} message pipeline", name)));
@@ -67,13 +67,13 @@ void FlowBuilder::add_device_dma(const Stage& stage) {
   const double per_byte =
       spec.units_per_byte + spec.units_per_packet / std::min(spec.packet, size_).as_double();
   if (drive) {
-    const NvmeModel& model = parts_.nvme(stage.engine);
+    const NvmeModel& model = hardware_.nvme(stage.engine);
     use(spec,
         all_.resource(fmt::format("{} {}", graph_.label(stage.engine),
                                   stage.reads ? "writes to its medium" : "reads of its medium"),
                       stage.reads ? model.write_bandwidth.value : model.read_bandwidth.value, true),
         per_byte);
-  } else if (const auto& copy = parts_.nic(stage.engine).dma_copy_bandwidth) {
+  } else if (const auto& copy = hardware_.nic(stage.engine).dma_copy_bandwidth) {
     spec.latency +=
         Duration{std::min(spec.granule, size_).as_double() / copy->value.bytes_per_second};
   }
@@ -90,7 +90,7 @@ void FlowBuilder::add_gpu_thread(const Stage& stage) {
                                   [](const Hop& hop) { return hop.kind == HopKind::nvlink; });
   if (nvlink) over_nvlink(spec, stage);
   else dma(spec, stage);
-  if (const auto& store = parts_.gpu(stage.engine).store_latency) spec.latency += store->value;
+  if (const auto& store = hardware_.gpu(stage.engine).store_latency) spec.latency += store->value;
   push(std::move(spec));
 }
 
@@ -101,8 +101,8 @@ DeviceId gpu_beside(const TransferPlan& plan, DeviceId nic) {
   return plan.transfer.from.host == nic.host ? plan.transfer.from : plan.transfer.to;
 }
 
-Duration stores(const Parts& parts, VertexId gpu) {
-  const auto& latency = parts.gpu(gpu).store_latency;
+Duration stores(const Hardware& hardware, VertexId gpu) {
+  const auto& latency = hardware.gpu(gpu).store_latency;
   return latency ? latency->value : Duration{};
 }
 
@@ -117,11 +117,12 @@ void FlowBuilder::post_by_gpu(StageSpec& spec, DeviceId nic) {
   const std::size_t numa = nic == *plan_.from_nic ? plan_.from_numa : plan_.to_numa;
   const VertexId memory = graph_.memory(nic.host, numa);
   if (plan_.transfer.initiator == Initiator::proxy) {
-    spec.latency += stores(parts_, gpu) + parts_.one_way(*graph_.local_route(gpu, memory)) +
-                    parts_.write_latency(memory) + parts_.cpu(memory).completion_poll_latency.value;
+    spec.latency += stores(hardware_, gpu) + hardware_.one_way(*graph_.local_route(gpu, memory)) +
+                    hardware_.write_latency(memory) +
+                    hardware_.cpu(memory).completion_poll_latency.value;
     return;
   }
-  const GpuModel& model = parts_.gpu(gpu);
+  const GpuModel& model = hardware_.gpu(gpu);
   spec.name = fmt::format("post on {} to {}", graph_.label(gpu), graph_.label(to));
   costs_.cpu_seconds -= spec.setup.seconds / size_.as_double();
   // A thread a queue pair posts; each is busy with a message for so long.
@@ -130,9 +131,10 @@ void FlowBuilder::post_by_gpu(StageSpec& spec, DeviceId nic) {
   spec.latency = spec.latency + post - spec.setup;
   const Route way = *graph_.local_route(gpu, to);
   spec.latency = spec.latency - doorbell(nic, numa);
-  spec.latency += stores(parts_, gpu) + parts_.one_way(way) + parts_.nic(to).send_latency.value;
+  spec.latency +=
+      stores(hardware_, gpu) + hardware_.one_way(way) + hardware_.nic(to).send_latency.value;
   // The work request is in GPU memory: the NIC reads it there.
-  spec.latency += parts_.one_way(way) * 2 + model.bar_read_latency.value;
+  spec.latency += hardware_.one_way(way) * 2 + model.bar_read_latency.value;
 }
 
 /// What the GPU that waits adds to a completion in host memory.
@@ -141,14 +143,14 @@ Duration FlowBuilder::completion_to_gpu(DeviceId nic) const {
   const VertexId gpu = graph_.device(gpu_beside(plan_, nic));
   const std::size_t numa = nic == *plan_.from_nic ? plan_.from_numa : plan_.to_numa;
   const VertexId memory = graph_.memory(nic.host, numa);
-  const Duration load = parts_.one_way(*graph_.local_route(gpu, memory)) * 2 +
-                        parts_.cpu(memory).memory_latency.value;
-  if (plan_.transfer.initiator == Initiator::proxy) return load + stores(parts_, gpu);
+  const Duration load = hardware_.one_way(*graph_.local_route(gpu, memory)) * 2 +
+                        hardware_.cpu(memory).memory_latency.value;
+  if (plan_.transfer.initiator == Initiator::proxy) return load + stores(hardware_, gpu);
   // The completion queue is in GPU memory, too: the write goes there instead, and the thread polls
   // its own memory.
   const Duration to_host = completion_write(graph_.device(nic), nic.host, numa);
-  return parts_.one_way(*graph_.local_route(graph_.device(nic), gpu)) +
-         parts_.gpu(gpu).bar_write_latency.value + stores(parts_, gpu) - to_host;
+  return hardware_.one_way(*graph_.local_route(graph_.device(nic), gpu)) +
+         hardware_.gpu(gpu).bar_write_latency.value + stores(hardware_, gpu) - to_host;
 }
 
 }  // namespace gdr::sim

@@ -38,7 +38,7 @@ Bytes FlowBuilder::nic_granule() const {
 /// The CPU calls the copy: it costs the calling thread its time, and the engine starts a little
 /// later.
 void FlowBuilder::add_launch(const Stage& copy) {
-  const GpuModel& gpu = parts_.gpu(copy.engine);
+  const GpuModel& gpu = hardware_.gpu(copy.engine);
   StageSpec spec;
   spec.name = fmt::format("launch copy on {}", graph_.label(copy.engine));
   spec.granule = chunk_;
@@ -52,7 +52,7 @@ void FlowBuilder::add_launch(const Stage& copy) {
 
 void FlowBuilder::add_copy(const Stage& stage, bool last) {
   add_launch(stage);
-  const GpuModel& gpu = parts_.gpu(stage.engine);
+  const GpuModel& gpu = hardware_.gpu(stage.engine);
   StageSpec spec;
   spec.name = fmt::format("copy {} to {}", graph_.label(stage.from), graph_.label(stage.to));
   spec.granule = chunk_;
@@ -84,27 +84,27 @@ Duration FlowBuilder::doorbell(DeviceId nic, std::size_t numa) const {
   const VertexId to = graph_.device(nic);
   const VertexId socket = driver(nic.host, numa);
   const Route way = *graph_.local_route(socket, to);
-  Duration time = parts_.cpu(socket).mmio_write_latency.value + parts_.one_way(way) +
-                  parts_.nic(to).send_latency.value;
-  const NicModel& model = parts_.nic(to);
+  Duration time = hardware_.cpu(socket).mmio_write_latency.value + hardware_.one_way(way) +
+                  hardware_.nic(to).send_latency.value;
+  const NicModel& model = hardware_.nic(to);
   const bool pushed = model.blueflame.value && plan_.transfer.push_request.value_or(true);
   if (!pushed && model.wqe_fetch.value) {
     const Route fetch = *graph_.local_route(to, graph_.memory(nic.host, numa));
-    time += parts_.one_way(fetch) * 2 + parts_.cpu(socket).memory_latency.value;
+    time += hardware_.one_way(fetch) * 2 + hardware_.cpu(socket).memory_latency.value;
   }
   return time;
 }
 
 Duration FlowBuilder::completion_write(VertexId nic, std::size_t host, std::size_t numa) const {
   const VertexId memory = graph_.memory(host, numa);
-  return parts_.one_way(*graph_.local_route(nic, memory)) + parts_.write_latency(memory) +
-         parts_.cpu(memory).completion_poll_latency.value;
+  return hardware_.one_way(*graph_.local_route(nic, memory)) + hardware_.write_latency(memory) +
+         hardware_.cpu(memory).completion_poll_latency.value;
 }
 
 void FlowBuilder::add_post() {
   const bool read = plan_.transfer.operation == Operation::read;
   const DeviceId nic = read ? *plan_.to_nic : *plan_.from_nic;
-  const NicModel& model = parts_.nic(graph_.device(nic));
+  const NicModel& model = hardware_.nic(graph_.device(nic));
   StageSpec spec;
   spec.name = fmt::format("post to {}", label(graph_.topology(), nic));
   spec.whole_message = true;
@@ -118,16 +118,16 @@ void FlowBuilder::add_post() {
   spec.latency = doorbell(nic, read ? plan_.to_numa : plan_.from_numa);
   if (read) {
     // The request crosses the network before the other side's NIC starts to read.
-    const NicModel& responder = parts_.nic(graph_.device(*plan_.from_nic));
-    spec.latency += parts_.wire_latency() + responder.receive_latency.value;
+    const NicModel& responder = hardware_.nic(graph_.device(*plan_.from_nic));
+    spec.latency += hardware_.wire_latency() + responder.receive_latency.value;
   }
-  const CpuModel& cpu = parts_.cpu(driver(nic.host, read ? plan_.to_numa : plan_.from_numa));
+  const CpuModel& cpu = hardware_.cpu(driver(nic.host, read ? plan_.to_numa : plan_.from_numa));
   // One thread posts; it is busy with each message for so long.
   spec.setup = cpu.post_cost.value;
   if (plan_.transfer.operation == Operation::send) {
     spec.setup += cpu.two_sided_cost.value;
     costs_.cpu_seconds +=
-        parts_.cpu(driver(plan_.transfer.to.host, plan_.to_numa)).two_sided_cost.value.seconds /
+        hardware_.cpu(driver(plan_.transfer.to.host, plan_.to_numa)).two_sided_cost.value.seconds /
         size_.as_double();
   }
   costs_.cpu_seconds += spec.setup.seconds / size_.as_double();
@@ -140,18 +140,19 @@ void FlowBuilder::post_after_copy() {
   Duration& latency = flow_.stages.back().latency;
   latency += doorbell(*plan_.from_nic, plan_.from_numa);
   if (plan_.transfer.operation == Operation::send)
-    latency += parts_.cpu(driver(plan_.transfer.from.host, plan_.from_numa)).two_sided_cost.value;
+    latency +=
+        hardware_.cpu(driver(plan_.transfer.from.host, plan_.from_numa)).two_sided_cost.value;
 }
 
 void FlowBuilder::add_cpu_copy(const Stage& stage) {
-  const CpuModel& cpu = parts_.cpu(stage.engine);
+  const CpuModel& cpu = hardware_.cpu(stage.engine);
   const bool out = !nic_read_;
   StageSpec spec;
   spec.name = fmt::format("socket {} on {}", out ? "send" : "receive", graph_.label(stage.engine));
   spec.granule = std::min(tcp_segment, size_);
   spec.setup = cpu.system_call_cost.value + cpu.packet_cost.value;
   const std::size_t memory = all_.resource(fmt::format("{} memory", graph_.label(stage.from)),
-                                           parts_.memory_bandwidth(stage.from), true);
+                                           hardware_.memory_bandwidth(stage.from), true);
   use(spec, memory, 1);
   use(spec, memory, 1);
   limit(spec, cpu.copy_bandwidth_per_core.value,
@@ -164,12 +165,12 @@ void FlowBuilder::add_cpu_copy(const Stage& stage) {
 
 /// A core copies between pageable memory and the driver's page-locked buffers, chunk by chunk.
 void FlowBuilder::add_pageable_copy(const Stage& stage) {
-  const CpuModel& cpu = parts_.cpu(stage.engine);
+  const CpuModel& cpu = hardware_.cpu(stage.engine);
   StageSpec spec;
   spec.name = fmt::format("copy by {}", graph_.label(stage.engine));
   spec.granule = chunk_;
   const std::size_t memory = all_.resource(fmt::format("{} memory", graph_.label(stage.from)),
-                                           parts_.memory_bandwidth(stage.from), true);
+                                           hardware_.memory_bandwidth(stage.from), true);
   use(spec, memory, 1);
   use(spec, memory, 1);
   limit(spec, cpu.copy_bandwidth_per_core.value,
@@ -187,7 +188,7 @@ void FlowBuilder::add_nic_read(const Stage& stage) {
 }
 
 void FlowBuilder::add_wire(const Stage& stage) {
-  const FabricModel& fabric = parts_.fabric();
+  const FabricModel& fabric = hardware_.fabric();
   StageSpec spec;
   spec.name = "wire";
   spec.granule = nic_granule();
@@ -197,7 +198,7 @@ void FlowBuilder::add_wire(const Stage& stage) {
   const double per_byte = 1 + spec.units_per_packet / std::min(spec.packet, size_).as_double();
   for (const VertexId nic : {stage.from, stage.to}) {
     const Device& device = *graph_.device_at(nic);
-    const Bandwidth rate = device.port_rate.value_or(parts_.nic(nic).port_rate.value);
+    const Bandwidth rate = device.port_rate.value_or(hardware_.nic(nic).port_rate.value);
     use(spec,
         all_.resource(
             fmt::format("{} port {}", graph_.label(nic), nic == stage.from ? "out" : "in"), rate,
@@ -205,10 +206,10 @@ void FlowBuilder::add_wire(const Stage& stage) {
         per_byte);
   }
   if (!tcp())
-    if (const auto& own = parts_.nic(stage.from).queue_pair_bandwidth)
+    if (const auto& own = hardware_.nic(stage.from).queue_pair_bandwidth)
       limit(spec, own->value * drive_.queue_pairs,
             fmt::format("{} queue pair", graph_.label(stage.from)));
-  spec.latency = parts_.wire_latency() + parts_.nic(stage.to).receive_latency.value;
+  spec.latency = hardware_.wire_latency() + hardware_.nic(stage.to).receive_latency.value;
   wire_ = push(std::move(spec));
 }
 
@@ -217,7 +218,7 @@ void FlowBuilder::add_nic_write(const Stage& stage, bool last) {
   spec.name = fmt::format("{} writes {}", graph_.label(stage.engine), graph_.label(stage.to));
   spec.granule = nic_granule();
   dma(spec, stage);
-  const CpuModel& cpu = parts_.cpu(driver(plan_.transfer.to.host, plan_.to_numa));
+  const CpuModel& cpu = hardware_.cpu(driver(plan_.transfer.to.host, plan_.to_numa));
   if (tcp()) {
     spec.latency += cpu.interrupt_latency.value;
   } else if (!last || plan_.transfer.operation == Operation::send) {
@@ -236,7 +237,7 @@ void FlowBuilder::add_windows() {
   Duration& completion = flow_.completion_latency;
   if (!wire_) {
     if (plan_.stages.back().mover == Mover::copy_engine)
-      completion = parts_.gpu(plan_.stages.back().engine).copy_completion_latency.value;
+      completion = hardware_.gpu(plan_.stages.back().engine).copy_completion_latency.value;
   } else if (plan_.transfer.operation == Operation::read && !tcp()) {
     completion =
         completion_write(graph_.device(*plan_.to_nic), plan_.transfer.to.host, plan_.to_numa) +
@@ -245,9 +246,9 @@ void FlowBuilder::add_windows() {
     flow_.completion_stage = *cpu_out_;  // a send returns when the kernel has the bytes
   } else {
     flow_.completion_stage = *wire_;
-    completion = parts_.nic(graph_.device(*plan_.to_nic)).acknowledge_latency.value +
-                 parts_.wire_latency() +
-                 parts_.nic(graph_.device(*plan_.from_nic)).acknowledge_latency.value +
+    completion = hardware_.nic(graph_.device(*plan_.to_nic)).acknowledge_latency.value +
+                 hardware_.wire_latency() +
+                 hardware_.nic(graph_.device(*plan_.from_nic)).acknowledge_latency.value +
                  completion_write(graph_.device(*plan_.from_nic), plan_.transfer.from.host,
                                   plan_.from_numa) +
                  completion_to_gpu(*plan_.from_nic);
@@ -277,12 +278,12 @@ void FlowBuilder::add_windows() {
     if (staged() || plan_.transfer.pageable) ring(0, last, completion);
     return;
   }
-  const NicModel& sender = parts_.nic(graph_.device(*plan_.from_nic));
+  const NicModel& sender = hardware_.nic(graph_.device(*plan_.from_nic));
   const Bytes granule = nic_granule();
   window("NIC buffer", nic_read_.value_or(*wire_), *wire_,
          std::max(sender.outstanding_reads.value * 4, granule * 8), {});
   if (tcp()) {
-    window("socket buffers", *cpu_out_, *cpu_in_, tcp_window, parts_.wire_latency());
+    window("socket buffers", *cpu_out_, *cpu_in_, tcp_window, hardware_.wire_latency());
   } else {
     window("queue pair window", *wire_, *nic_write_,
            std::max(sender.queue_pair_window.value * static_cast<std::uint64_t>(drive_.queue_pairs),
@@ -295,14 +296,14 @@ void FlowBuilder::add_windows() {
   }
   if (!staged()) return;
   ring(0, tcp() ? *cpu_out_ : *wire_, tcp() ? Duration{} : completion);
-  ring(tcp() ? *cpu_in_ : *nic_read_, last, parts_.wire_latency());
+  ring(tcp() ? *cpu_in_ : *nic_read_, last, hardware_.wire_latency());
 }
 
 void FlowBuilder::add_costs() {
   costs_.host_memory_passes = host_memory_passes(plan_, graph_);
   const VertexId memory = graph_.memory(plan_.transfer.from.host, plan_.from_numa);
   const bool bounce = staged() || tcp();
-  const bool cached = bounce && parts_.cpu(memory).cache_absorbs_dma.value &&
+  const bool cached = bounce && hardware_.cpu(memory).cache_absorbs_dma.value &&
                       chunk_.count * static_cast<std::uint64_t>(chunks_) <= cache_share;
   costs_.dram_bytes = cached ? 0 : costs_.host_memory_passes;
   all_.costs_.push_back(costs_);

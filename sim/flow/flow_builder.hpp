@@ -22,15 +22,15 @@ constexpr int storage_buffers = 256;
 
 /// The name of the resource that a link of a route is, in the hop's direction: what bottleneck()
 /// calls it. Empty for NVLink, whose resources are the GPUs' (their names hold "NVLink").
-std::string link_resource(const Parts& parts, const Hop& hop);
+std::string link_resource(const Hardware& hardware, const Hop& hop);
 
 /// Builds one flow.
 class FlowBuilder {
  public:
   FlowBuilder(ScenarioBuilder& all, const TransferPlan& plan, const Drive& drive)
       : all_(all),
-        parts_(*all.parts_),
-        graph_(parts_.graph()),
+        hardware_(*all.hardware_),
+        graph_(hardware_.graph()),
         plan_(plan),
         drive_(drive),
         size_(plan.transfer.size) {
@@ -44,7 +44,7 @@ class FlowBuilder {
     buffer_ = chunk_;
     chunk_ = staged() || tcp() || plan.transfer.pageable ? even_chunk(chunk_) : size_;
     if (graph_.topology().fabric)
-      mtu_ = graph_.topology().fabric->mtu.value_or(parts_.fabric().mtu.value);
+      mtu_ = graph_.topology().fabric->mtu.value_or(hardware_.fabric().mtu.value);
   }
 
   void build();
@@ -108,7 +108,7 @@ class FlowBuilder {
   [[nodiscard]] Duration completion_write(VertexId nic, std::size_t host, std::size_t numa) const;
 
   ScenarioBuilder& all_;
-  const Parts& parts_;
+  const Hardware& hardware_;
   const Graph& graph_;
   const TransferPlan& plan_;
   const Drive& drive_;

@@ -27,8 +27,8 @@ void FlowBuilder::limit(StageSpec& spec, Bandwidth payload, const std::string& n
   spec.limit_name = name;
 }
 
-std::string link_resource(const Parts& parts, const Hop& hop) {
-  const Graph& graph = parts.graph();
+std::string link_resource(const Hardware& hardware, const Hop& hop) {
+  const Graph& graph = hardware.graph();
   const char* const direction = hop.up ? "up" : "down";
   switch (hop.kind) {
     case HopKind::pcie: {
@@ -41,7 +41,7 @@ std::string link_resource(const Parts& parts, const Hop& hop) {
       return graph.label(graph.vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from) +
              " memory";
     case HopKind::socket_link: {
-      const auto& name = parts.cpu(hop.from).socket_link_name;
+      const auto& name = hardware.cpu(hop.from).socket_link_name;
       return fmt::format("{} to {} {}", graph.label(hop.from), graph.label(hop.to),
                          name ? name->value : "socket link");
     }
@@ -67,34 +67,34 @@ void FlowBuilder::use_route(StageSpec& spec, const Stage& stage, double units_pe
     switch (hop.kind) {
       case HopKind::pcie:
         costs_.pcie_bytes += units_per_byte;
-        bandwidth = parts_.link_bandwidth(hop);
+        bandwidth = hardware_.link_bandwidth(hop);
         payload = false;
         break;
       case HopKind::root_complex:
-        bandwidth = parts_.cpu(hop.up ? hop.from : hop.to).root_complex_bandwidth.value;
+        bandwidth = hardware_.cpu(hop.up ? hop.from : hop.to).root_complex_bandwidth.value;
         break;
       case HopKind::memory:
-        bandwidth = parts_.memory_bandwidth(
+        bandwidth = hardware_.memory_bandwidth(
             graph_.vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
         break;
       case HopKind::socket_link:
-        bandwidth = parts_.socket_link_bandwidth(hop);
+        bandwidth = hardware_.socket_link_bandwidth(hop);
         break;
       case HopKind::c2c:
-        bandwidth = parts_.c2c_bandwidth(hop);
+        bandwidth = hardware_.c2c_bandwidth(hop);
         break;
       default:
         break;
     }
     if (bandwidth)
-      use(spec, all_.resource(link_resource(parts_, hop), *bandwidth, payload), units_per_byte);
+      use(spec, all_.resource(link_resource(hardware_, hop), *bandwidth, payload), units_per_byte);
   }
 }
 
 /// Peer traffic between root ports has limits of its own, per destination port and by direction of
 /// the request.
 void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double units_per_byte) {
-  if (!parts_.through_root_complex(stage.data)) return;
+  if (!hardware_.through_root_complex(stage.data)) return;
   const bool remote = std::any_of(stage.data.begin(), stage.data.end(),
                                   [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
   VertexId bridge = 0;
@@ -108,11 +108,11 @@ void FlowBuilder::use_root_complex(StageSpec& spec, const Stage& stage, double u
   }
   // What ACS sends up comes back down the same root port: that crosses nothing but the port.
   if (in && in == back) return;
-  const CpuModel& cpu = parts_.cpu(bridge);
+  const CpuModel& cpu = hardware_.cpu(bridge);
   if (in && back && !stage.reads && cpu.p2p_fan_out_write_bandwidth)
     note_fan_out(stage, *in, *back, units_per_byte);
   if (remote && !stage.reads && cpu.p2p_remote_write_window) {
-    const Duration loop = parts_.one_way(stage.data) * 2 + parts_.write_latency(stage.to);
+    const Duration loop = hardware_.one_way(stage.data) * 2 + hardware_.write_latency(stage.to);
     limit(spec, credit_window(cpu.p2p_remote_write_window->value, loop),
           fmt::format("peer writes under way across sockets {}/{:.0f}ns",
                       to_string(cpu.p2p_remote_write_window->value), loop.ns()));
@@ -140,7 +140,7 @@ void FlowBuilder::note_fan_out(const Stage& stage, std::size_t in, std::size_t o
   VertexId bridge = 0;
   for (const Hop& hop : stage.data)
     if (hop.edge == in) bridge = hop.to;
-  fan_out.bandwidth = parts_.cpu(bridge).p2p_fan_out_write_bandwidth->value;
+  fan_out.bandwidth = hardware_.cpu(bridge).p2p_fan_out_write_bandwidth->value;
   fan_out.engines.insert(stage.engine);
   fan_out.ports.insert(out);
   const double bytes =
@@ -153,7 +153,7 @@ void FlowBuilder::send_requests(StageSpec& spec, const Stage& stage, Bytes reque
   for (const Hop& hop : stage.requests) {
     if (hop.kind != HopKind::pcie) continue;
     costs_.pcie_bytes += spec.units_per_request / std::min(request, size_).as_double();
-    const auto bandwidth = parts_.link_bandwidth(hop);
+    const auto bandwidth = hardware_.link_bandwidth(hop);
     if (!bandwidth) continue;
     const Edge& edge = graph_.edge(hop.edge);
     spec.request_resources.push_back(
@@ -165,12 +165,12 @@ void FlowBuilder::send_requests(StageSpec& spec, const Stage& stage, Bytes reque
 
 /// What PCIe makes of a DMA: headers, window or credits, latency, both ends' limits.
 void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
-  const PcieModel& layout = parts_.layout(stage.data);
+  const PcieModel& layout = hardware_.layout(stage.data);
   if (stage.reads) {
-    spec.packet = parts_.completion_size(stage.from, stage.data);
+    spec.packet = hardware_.completion_size(stage.from, stage.data);
     spec.units_per_packet = (layout.completion_header.value + layout.tlp_framing.value).as_double();
   } else {
-    spec.packet = parts_.max_payload(stage.data);
+    spec.packet = hardware_.max_payload(stage.data);
     spec.units_per_packet = (layout.write_header.value + layout.tlp_framing.value).as_double();
   }
   // Small transfers do not fill their last packet: their share of headers is what they have.
@@ -185,7 +185,7 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
       stage.engine != (stage.reads ? stage.from : stage.to);
   if (target_gpu) {
     const VertexId target = stage.reads ? stage.from : stage.to;
-    const GpuModel& gpu = parts_.gpu(target);
+    const GpuModel& gpu = hardware_.gpu(target);
     use(spec,
         all_.resource(
             fmt::format("{} BAR {}", graph_.label(target), stage.reads ? "reads" : "writes"),
@@ -194,16 +194,17 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
   }
   translate(spec, stage);
   const bool nic = graph_.vertex(stage.engine).kind == VertexKind::nic;
-  if (nic && parts_.nic(stage.engine).dma_bandwidth)
+  if (nic && hardware_.nic(stage.engine).dma_bandwidth)
     use(spec,
         all_.resource(
             fmt::format("{} DMA {}", graph_.label(stage.engine), stage.reads ? "reads" : "writes"),
-            parts_.nic(stage.engine).dma_bandwidth->value, true),
+            hardware_.nic(stage.engine).dma_bandwidth->value, true),
         per_byte);
   if (stage.reads) {
-    const Duration round_trip = parts_.round_trip(stage) + memory_delay(stage);
-    const Bytes request = parts_.max_read_request(stage.engine);
-    const Bytes window = parts_.outstanding_reads(stage.engine, size_);
+    const Duration round_trip =
+        hardware_.round_trip(stage.requests, stage.data) + memory_delay(stage);
+    const Bytes request = hardware_.max_read_request(stage.engine);
+    const Bytes window = hardware_.outstanding_reads(stage.engine, size_);
     limit(spec, read_window(window, round_trip),
           fmt::format("{} read window {}/{:.0f}ns", graph_.label(stage.engine), to_string(window),
                       round_trip.ns()));
@@ -213,19 +214,19 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
     spec.latency += round_trip;
     return;
   }
-  if (const auto credits = parts_.credit_bound(stage.data))
+  if (const auto credits = hardware_.credit_bound(stage.data))
     limit(spec, *credits, "posted-write credits");
   const Device* engine = graph_.device_at(stage.engine);
   for (const Hop& hop : stage.data)
     if (hop.kind == HopKind::root_complex && hop.up && nic &&
         engine->relaxed_ordering.has_value() && !*engine->relaxed_ordering)
-      if (const CpuModel& cpu = parts_.cpu(hop.from);
+      if (const CpuModel& cpu = hardware_.cpu(hop.from);
           cpu.relaxed_ordering_needed.value && cpu.strict_order_write_bandwidth)
         limit(spec, cpu.strict_order_write_bandwidth->value,
               fmt::format("{} writes without relaxed ordering", graph_.label(stage.engine)));
-  spec.latency += parts_.one_way(stage.data) + parts_.write_latency(stage.to);
+  spec.latency += hardware_.one_way(stage.data) + hardware_.write_latency(stage.to);
   if (plan_.transfer.window)
-    spec.latency += parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
+    spec.latency += hardware_.translation(stage.data, size_, *plan_.transfer.window).latency;
 }
 
 /// What a read of memory that is spread over a window waits for beside the usual: the cache's
@@ -233,18 +234,18 @@ void FlowBuilder::dma(StageSpec& spec, const Stage& stage) {
 Duration FlowBuilder::memory_delay(const Stage& stage) const {
   Duration delay;
   if (!plan_.transfer.window) return delay;
-  delay = parts_.translation(stage.data, size_, *plan_.transfer.window).latency;
+  delay = hardware_.translation(stage.data, size_, *plan_.transfer.window).latency;
   if (graph_.vertex(stage.from).kind == VertexKind::memory &&
       plan_.transfer.window->count > cache_share)
-    if (const auto& miss = parts_.cpu(stage.from).cache_miss_latency) delay += miss->value;
+    if (const auto& miss = hardware_.cpu(stage.from).cache_miss_latency) delay += miss->value;
   return delay;
 }
 
 /// Page walks bound how many transfers a second miss the IOTLB.
 void FlowBuilder::translate(StageSpec& spec, const Stage& stage) {
   if (!plan_.transfer.window) return;
-  const Parts::Translation translation =
-      parts_.translation(stage.data, size_, *plan_.transfer.window);
+  const Hardware::Translation translation =
+      hardware_.translation(stage.data, size_, *plan_.transfer.window);
   if (translation.bound)
     limit(spec, *translation.bound,
           fmt::format("IOMMU page walks ({:.0f} % of translations miss)",
@@ -254,7 +255,7 @@ void FlowBuilder::translate(StageSpec& spec, const Stage& stage) {
 /// A copy over NVLink: all links that join the two GPUs, shared by what leaves one and by what
 /// enters the other.
 void FlowBuilder::over_nvlink(StageSpec& spec, const Stage& stage) {
-  const Bandwidth bandwidth = parts_.nvlink_bandwidth(plan_.transfer.from, plan_.transfer.to);
+  const Bandwidth bandwidth = hardware_.nvlink_bandwidth(plan_.transfer.from, plan_.transfer.to);
   const bool switched = stage.data.size() > 1;
   const std::string from = graph_.label(stage.from);
   const std::string to = graph_.label(stage.to);
@@ -267,9 +268,10 @@ void FlowBuilder::over_nvlink(StageSpec& spec, const Stage& stage) {
   // Every byte is read in one device memory and written in the other.
   for (const VertexId gpu : {stage.from, stage.to})
     use(spec,
-        all_.resource(graph_.label(gpu) + " memory", parts_.gpu(gpu).memory_bandwidth.value, false),
+        all_.resource(graph_.label(gpu) + " memory", hardware_.gpu(gpu).memory_bandwidth.value,
+                      false),
         1);
-  const Duration one_way = parts_.nvlink_latency(stage.data);
+  const Duration one_way = hardware_.nvlink_latency(stage.data);
   spec.latency += stage.reads ? one_way * 2 : one_way;
 }
 

@@ -150,12 +150,12 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
   return value;
 }
 
-std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const sim::Parts& parts,
+std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const Hardware& hardware,
                                     const std::vector<sim::Explanation>& paths) {
   std::vector<TracedPath> traced;
   for (const sim::Explanation& path : paths)
     traced.push_back({std::string(to_string(path.prediction.transfer.path)),
-                      sim::timeline(simulator, parts, path.prediction.transfer)});
+                      sim::timeline(simulator, hardware, path.prediction.transfer)});
   return traced;
 }
 
@@ -175,7 +175,7 @@ void write_files(const ExplainOptions& options, const Graph& graph,
 void run(const ExplainOptions& options, const ModelLibrary& models) {
   const Topology topology = load(options, models);
   const Graph graph(topology);
-  const sim::Parts parts(graph, models);
+  const Hardware hardware(graph, models);
   if (parse_sizes(options.sizes).size() != 1)
     throw InputError(fmt::format("--size {}: explain takes one size", options.sizes));
   sim::Simulator simulator;
@@ -187,7 +187,7 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
       const Transfer transfer = with_best_nics(topology, verdict, asked);
       const PathVerdict answer = verdict_of(graph, models, verdict, transfer);
       if (answer.answer == PairAnswer::blocked) throw InputError(answer.reason);
-      paths.push_back(sim::explain(simulator, parts, transfer, {}));
+      paths.push_back(sim::explain(simulator, hardware, transfer, {}));
     } catch (const InputError& error) {
       // A path that was asked for by name must work; of "all", those that do are shown.
       if (options.path != "all") throw;
@@ -201,7 +201,7 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
   const bool files = !options.trace.empty() || !options.html.empty();
   std::vector<TracedPath> traced;
   try {
-    traced = trace_paths(simulator, parts, paths);
+    traced = trace_paths(simulator, hardware, paths);
   } catch (const InputError&) {
     if (files) throw;  // the text does without a time line
   }

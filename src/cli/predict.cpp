@@ -42,18 +42,18 @@ struct Results {
   std::vector<Skipped> skipped;
 };
 
-Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts,
+Results run_transfers(sim::Simulator& simulator, const Hardware& hardware,
                       const PredictOptions& options) {
-  const std::vector<Transfer> transfers = transfers_of(parts.graph(), options);
-  const Verdict verdict = judge(parts.graph(), parts.models());
+  const std::vector<Transfer> transfers = transfers_of(hardware.graph(), options);
+  const Verdict verdict = judge(hardware.graph(), hardware.models());
   Results results;
   // A range takes many runs.
   Progress progress("predicting", transfers.size(), options.range ? 1 : 10);
   for (const Transfer& asked : transfers) {
-    const Transfer transfer = with_best_nics(parts.graph().topology(), verdict, asked);
+    const Transfer transfer = with_best_nics(hardware.graph().topology(), verdict, asked);
     if (!results.skipped.empty() && results.skipped.back().path == transfer.path) continue;
     try {
-      const PathVerdict answer = verdict_of(parts.graph(), parts.models(), verdict, transfer);
+      const PathVerdict answer = verdict_of(hardware.graph(), hardware.models(), verdict, transfer);
       results.verdicts[transfer.path] = answer;
       if (answer.answer == PairAnswer::blocked) {
         results.skipped.push_back({transfer.path, answer.reason, true});
@@ -61,8 +61,8 @@ Results run_transfers(sim::Simulator& simulator, const sim::Parts& parts,
       }
       const sim::Options how{options.depth, options.queue_pairs, options.bidirectional,
                              options.completion_every};
-      results.predictions.push_back(sim::predict(simulator, parts, transfer, how));
-      if (options.range) results.ranges.push_back(range_of(simulator, parts, transfer, how));
+      results.predictions.push_back(sim::predict(simulator, hardware, transfer, how));
+      if (options.range) results.ranges.push_back(range_of(simulator, hardware, transfer, how));
     } catch (const InputError& error) {
       // A path that was asked for by name must exist; of "all", those that do are shown.
       if (options.path != "all") throw;
@@ -271,15 +271,15 @@ std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::
 
 /// A flow that cannot run is refused with its place in the file; NICs that it leaves open are those
 /// of the verdict.
-void check_flows(const sim::Parts& parts, const std::string& file,
+void check_flows(const Hardware& hardware, const std::string& file,
                  std::vector<sim::TimedTransfer>& flows) {
-  const Verdict verdict = judge(parts.graph(), parts.models());
+  const Verdict verdict = judge(hardware.graph(), hardware.models());
   for (std::size_t i = 0; i < flows.size(); ++i) {
     Transfer& transfer = flows[i].transfer;
     try {
-      transfer = with_best_nics(parts.graph().topology(), verdict, transfer);
-      (void)plan_transfer(parts.graph(), parts.models(), transfer);
-      const PathVerdict answer = verdict_of(parts.graph(), parts.models(), verdict, transfer);
+      transfer = with_best_nics(hardware.graph().topology(), verdict, transfer);
+      (void)plan_transfer(hardware.graph(), hardware.models(), transfer);
+      const PathVerdict answer = verdict_of(hardware.graph(), hardware.models(), verdict, transfer);
       if (answer.answer == PairAnswer::blocked) throw InputError(answer.reason);
       if (flows[i].start.seconds > 3600)
         throw InputError("\"start\" is more than 1h after the first");
@@ -307,13 +307,13 @@ std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransf
                      graph.topology().name, flows.size(), table(rows), short_number(sum));
 }
 
-void run_flows(const sim::Parts& parts, const PredictOptions& options) {
-  const Graph& graph = parts.graph();
+void run_flows(const Hardware& hardware, const PredictOptions& options) {
+  const Graph& graph = hardware.graph();
   auto flows = read_flows(graph.topology(), options.flows);
-  check_flows(parts, options.flows, flows);
+  check_flows(hardware, options.flows, flows);
   sim::Simulator simulator;
   const auto predictions =
-      sim::predict_together(simulator, parts, flows,
+      sim::predict_together(simulator, hardware, flows,
                             {options.depth, options.queue_pairs, false, options.completion_every});
   if (options.format == "csv") {
     write_file("-", to_csv(graph, predictions));
@@ -338,9 +338,9 @@ void run_flows(const sim::Parts& parts, const PredictOptions& options) {
 int run(const PredictOptions& options, const ModelLibrary& models) {
   const Topology topology = load(options, models);
   const Graph graph(topology);
-  const sim::Parts parts(graph, models);
+  const Hardware hardware(graph, models);
   if (!options.flows.empty()) {
-    run_flows(parts, options);
+    run_flows(hardware, options);
     return 0;
   }
   if (options.range && options.format == "csv")
@@ -348,7 +348,7 @@ int run(const PredictOptions& options, const ModelLibrary& models) {
   if (options.from.empty() || options.to.empty())
     throw InputError("say what to predict: --from HOST/DEVICE --to HOST/DEVICE, or --flows FILE");
   sim::Simulator simulator;
-  const Results results = run_transfers(simulator, parts, options);
+  const Results results = run_transfers(simulator, hardware, options);
   if (options.format == "json") {
     write_file("-", to_json_text(graph, results, options));
   } else if (options.format == "csv") {

@@ -9,7 +9,7 @@
 #include "src/common/error.hpp"
 #include "src/hardware/distance.hpp"
 
-namespace gdr::sim {
+namespace gdr {
 namespace {
 
 // Linux maps with 2 MiB pages where the buffer allows it.
@@ -22,7 +22,7 @@ const std::string& model_or_generic(const std::string& model) {
 
 }  // namespace
 
-const CpuModel& Parts::cpu(VertexId id) const {
+const CpuModel& Hardware::cpu(VertexId id) const {
   const Vertex& v = graph_->vertex(id);
   const Host& host = graph_->topology().hosts.at(v.host);
   std::size_t socket = v.index;
@@ -32,28 +32,28 @@ const CpuModel& Parts::cpu(VertexId id) const {
   return models_->cpu(model_or_generic(host.sockets.at(socket).model));
 }
 
-const GpuModel& Parts::gpu(VertexId id) const {
+const GpuModel& Hardware::gpu(VertexId id) const {
   return models_->gpu(model_or_generic(graph_->device_at(id)->model));
 }
-const NvmeModel& Parts::nvme(VertexId id) const {
+const NvmeModel& Hardware::nvme(VertexId id) const {
   const std::string& model = graph_->device_at(id)->model;
   return models_->nvme(model.empty() ? "gen4" : model);
 }
-const NicModel& Parts::nic(VertexId id) const {
+const NicModel& Hardware::nic(VertexId id) const {
   return models_->nic(model_or_generic(graph_->device_at(id)->model));
 }
-const SwitchModel& Parts::pci_switch(VertexId id) const {
+const SwitchModel& Hardware::pci_switch(VertexId id) const {
   const Device* known =
       graph_->device_at(id);  // nullptr: a switch that only stated distances tell of
   return models_->pci_switch(known != nullptr ? model_or_generic(known->model) : "generic");
 }
 
-const FabricModel& Parts::fabric() const {
+const FabricModel& Hardware::fabric() const {
   check(graph_->topology().fabric.has_value(), "a wire without a fabric");
   return models_->fabric(graph_->topology().fabric->model);
 }
 
-std::optional<PcieLink> Parts::link(std::size_t edge) const {
+std::optional<PcieLink> Hardware::link(std::size_t edge) const {
   const Edge& e = graph_->edge(edge);
   const Device& device = graph_->topology().hosts.at(e.host).devices.at(e.index);
   if (device.link) return device.link;
@@ -72,7 +72,7 @@ std::optional<PcieLink> Parts::link(std::size_t edge) const {
   }
 }
 
-std::optional<Bandwidth> Parts::link_bandwidth(const Hop& hop) const {
+std::optional<Bandwidth> Hardware::link_bandwidth(const Hop& hop) const {
   const auto link = this->link(hop.edge);
   if (!link) return std::nullopt;
   Bandwidth bandwidth = tlp_bandwidth(models_->pcie(link->generation), link->width);
@@ -85,14 +85,14 @@ std::optional<Bandwidth> Parts::link_bandwidth(const Hop& hop) const {
   return bandwidth;
 }
 
-const PcieModel& Parts::layout(const Route& route) const {
+const PcieModel& Hardware::layout(const Route& route) const {
   for (const Hop& hop : route)
     if (hop.kind == HopKind::pcie)
       if (const auto link = this->link(hop.edge)) return models_->pcie(link->generation);
   return models_->pcie(4);
 }
 
-Bytes Parts::max_payload(const Route& route) const {
+Bytes Hardware::max_payload(const Route& route) const {
   Bytes least{4096};
   const auto look = [&](VertexId id) {
     const Device* device = graph_->device_at(id);
@@ -137,29 +137,29 @@ struct ReadEngine {
 
 }  // namespace
 
-static ReadEngine read_engine(const Parts& parts, VertexId engine) {
-  switch (parts.graph().vertex(engine).kind) {
+static ReadEngine read_engine(const Hardware& hardware, VertexId engine) {
+  switch (hardware.graph().vertex(engine).kind) {
     case VertexKind::gpu:
-      return {parts.gpu(engine).max_read_request.value, parts.gpu(engine).outstanding_reads.value,
-              std::nullopt};
+      return {hardware.gpu(engine).max_read_request.value,
+              hardware.gpu(engine).outstanding_reads.value, std::nullopt};
     case VertexKind::nvme:
-      return {parts.nvme(engine).max_read_request.value, parts.nvme(engine).outstanding_reads.value,
-              std::nullopt};
+      return {hardware.nvme(engine).max_read_request.value,
+              hardware.nvme(engine).outstanding_reads.value, std::nullopt};
     default:
       break;
   }
-  const NicModel& nic = parts.nic(engine);
+  const NicModel& nic = hardware.nic(engine);
   ReadEngine result{nic.max_read_request.value, nic.outstanding_reads.value, std::nullopt};
   if (nic.reads_in_flight) result.requests = nic.reads_in_flight->value;
   return result;
 }
 
-Bytes Parts::max_read_request(VertexId engine) const {
+Bytes Hardware::max_read_request(VertexId engine) const {
   const Device* device = graph_->device_at(engine);
   return device->max_read_request ? *device->max_read_request : read_engine(*this, engine).request;
 }
 
-Bytes Parts::outstanding_reads(VertexId engine, Bytes size) const {
+Bytes Hardware::outstanding_reads(VertexId engine, Bytes size) const {
   const ReadEngine usual = read_engine(*this, engine);
   const Bytes set = max_read_request(engine);
   Bytes all = usual.outstanding;
@@ -170,7 +170,7 @@ Bytes Parts::outstanding_reads(VertexId engine, Bytes size) const {
   return all;
 }
 
-Bytes Parts::completion_size(VertexId target, const Route& data) const {
+Bytes Hardware::completion_size(VertexId target, const Route& data) const {
   Bytes size = graph_->vertex(target).kind == VertexKind::gpu ? gpu(target).completion_size.value
                                                               : cpu(target).completion_size.value;
   if (through_root_complex(data))
@@ -181,7 +181,7 @@ Bytes Parts::completion_size(VertexId target, const Route& data) const {
   return std::min(size, max_payload(data));
 }
 
-Parts::Translation Parts::translation(const Route& data, Bytes size, Bytes window) const {
+Hardware::Translation Hardware::translation(const Route& data, Bytes size, Bytes window) const {
   Translation result;
   for (const Hop& hop : data) {
     const VertexId bridge = hop.up ? hop.from : hop.to;
@@ -205,7 +205,7 @@ Parts::Translation Parts::translation(const Route& data, Bytes size, Bytes windo
   return result;
 }
 
-bool Parts::through_root_complex(const Route& route) const {
+bool Hardware::through_root_complex(const Route& route) const {
   bool bridge = false;
   bool memory = false;
   for (const Hop& hop : route) {
@@ -215,7 +215,7 @@ bool Parts::through_root_complex(const Route& route) const {
   return bridge && !memory;
 }
 
-Duration Parts::crossing(const Route& route, std::size_t i) const {
+Duration Hardware::crossing(const Route& route, std::size_t i) const {
   const VertexId at = i == 0 ? route.front().from : route[i - 1].to;
   const bool before = i > 0 && route[i - 1].kind == HopKind::pcie;
   const bool after = i < route.size() && route[i].kind == HopKind::pcie;
@@ -249,32 +249,32 @@ Duration Parts::crossing(const Route& route, std::size_t i) const {
   }
 }
 
-Duration Parts::one_way(const Route& route) const {
+Duration Hardware::one_way(const Route& route) const {
   Duration sum;
   for (std::size_t i = 0; i <= route.size() && !route.empty(); ++i) sum += crossing(route, i);
   return sum;
 }
 
-Duration Parts::read_latency(VertexId target) const {
+Duration Hardware::read_latency(VertexId target) const {
   return graph_->vertex(target).kind == VertexKind::gpu ? gpu(target).bar_read_latency.value
                                                         : cpu(target).memory_latency.value;
 }
 
-Duration Parts::write_latency(VertexId target) const {
+Duration Hardware::write_latency(VertexId target) const {
   if (graph_->vertex(target).kind == VertexKind::gpu) return gpu(target).bar_write_latency.value;
   return cpu(target).memory_latency.value * 0.5;  // a round trip's half: nothing comes back
 }
 
-Duration Parts::round_trip(const Stage& stage) const {
-  return one_way(stage.requests) + read_latency(stage.from) + one_way(stage.data);
+Duration Hardware::round_trip(const Route& requests, const Route& data) const {
+  return one_way(requests) + read_latency(data.front().from) + one_way(data);
 }
 
-Duration Parts::wire_latency() const {
+Duration Hardware::wire_latency() const {
   const int switches = graph_->topology().fabric->switches.value_or(1);
   return fabric().cable_latency.value * (switches + 1) + fabric().switch_latency.value * switches;
 }
 
-Bandwidth Parts::memory_bandwidth(VertexId memory) const {
+Bandwidth Hardware::memory_bandwidth(VertexId memory) const {
   const CpuModel& model = cpu(memory);
   const std::string& grade = model.memory_transfer_rate.value;
   const auto dash = grade.find('-');
@@ -297,7 +297,7 @@ Bandwidth Parts::memory_bandwidth(VertexId memory) const {
           static_cast<double>(nodes)};
 }
 
-const NvlinkModel& Parts::nvlink(const Hop& hop) const {
+const NvlinkModel& Hardware::nvlink(const Hop& hop) const {
   const Edge& edge = graph_->edge(hop.edge);
   const NvLink& link = graph_->topology().hosts.at(edge.host).nvlinks.at(edge.index);
   if (!link.model.empty()) return models_->nvlink(link.model);
@@ -310,14 +310,14 @@ const NvlinkModel& Parts::nvlink(const Hop& hop) const {
                   graph_->label(hop.from), graph_->label(hop.to)));
 }
 
-std::optional<Bandwidth> Parts::socket_link_bandwidth(const Hop& hop) const {
+std::optional<Bandwidth> Hardware::socket_link_bandwidth(const Hop& hop) const {
   const CpuModel& model = cpu(hop.from);
   if (!model.socket_link_bandwidth) return std::nullopt;
   return model.socket_link_bandwidth->value *
          static_cast<double>(std::max<std::int64_t>(1, model.socket_links.value));
 }
 
-Bandwidth Parts::c2c_bandwidth(const Hop& hop) const {
+Bandwidth Hardware::c2c_bandwidth(const Hop& hop) const {
   const NvlinkModel& model = nvlink(hop);
   const Edge& edge = graph_->edge(hop.edge);
   const int count = graph_->topology().hosts.at(edge.host).nvlinks.at(edge.index).count;
@@ -325,7 +325,7 @@ Bandwidth Parts::c2c_bandwidth(const Hop& hop) const {
          (static_cast<double>(model.protocol_efficiency_percent.value) / 100 * count);
 }
 
-Bandwidth Parts::nvlink_bandwidth(DeviceId from, DeviceId to) const {
+Bandwidth Hardware::nvlink_bandwidth(DeviceId from, DeviceId to) const {
   const Route route = *graph_->nvlink_route(graph_->device(from), graph_->device(to));
   const NvlinkModel& model = nvlink(route.front());
   return model.link_bandwidth.value *
@@ -333,7 +333,7 @@ Bandwidth Parts::nvlink_bandwidth(DeviceId from, DeviceId to) const {
           nvlink_count(*graph_, from, to));
 }
 
-Duration Parts::nvlink_latency(const Route& route) const {
+Duration Hardware::nvlink_latency(const Route& route) const {
   const NvlinkModel& model = nvlink(route.front());
   Duration time = model.latency.value;
   for (const Hop& hop : route)
@@ -342,7 +342,7 @@ Duration Parts::nvlink_latency(const Route& route) const {
   return time;
 }
 
-std::optional<Bandwidth> Parts::credit_bound(const Route& route) const {
+std::optional<Bandwidth> Hardware::credit_bound(const Route& route) const {
   std::optional<Bandwidth> least;
   // A port's share of a crossing: a switch is two ports.
   const auto port = [&](VertexId id) -> Duration {
@@ -382,4 +382,4 @@ std::optional<Bandwidth> Parts::credit_bound(const Route& route) const {
   return least;
 }
 
-}  // namespace gdr::sim
+}  // namespace gdr

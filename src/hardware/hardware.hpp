@@ -4,17 +4,16 @@
 #include <string>
 
 #include "src/catalog/model_library.hpp"
-#include "src/datapath/data_path.hpp"
 #include "src/hardware/graph.hpp"
 #include "src/hardware/pcie.hpp"
 
-namespace gdr::sim {
+namespace gdr {
 
 /// What the components along a route are and how long they take: topology settings over model
 /// parameters. All pure.
-class Parts {
+class Hardware {
  public:
-  Parts(const Graph& graph, const ModelLibrary& models) : graph_(&graph), models_(&models) {}
+  Hardware(const Graph& graph, const ModelLibrary& models) : graph_(&graph), models_(&models) {}
 
   [[nodiscard]] const Graph& graph() const { return *graph_; }
   [[nodiscard]] const ModelLibrary& models() const { return *models_; }
@@ -55,7 +54,8 @@ class Parts {
   [[nodiscard]] Duration read_latency(VertexId target) const;
   /// From a posted write's arrival at the target's port to its visibility.
   [[nodiscard]] Duration write_latency(VertexId target) const;
-  [[nodiscard]] Duration round_trip(const Stage& stage) const;
+  /// From a read request at its engine to the first data back there.
+  [[nodiscard]] Duration round_trip(const Route& requests, const Route& data) const;
   /// Network, NIC port to NIC port, without the NICs.
   [[nodiscard]] Duration wire_latency() const;
 
@@ -90,4 +90,4 @@ class Parts {
   const ModelLibrary* models_;
 };
 
-}  // namespace gdr::sim
+}  // namespace gdr

@@ -28,13 +28,13 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
+  std::vector<std::string> hardware;
   for (std::size_t at = 0; at <= text.size();) {
     const auto end = std::min(text.find(separator, at), text.size());
-    parts.emplace_back(text.substr(at, end - at));
+    hardware.emplace_back(text.substr(at, end - at));
     at = end + 1;
   }
-  return parts;
+  return hardware;
 }
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {

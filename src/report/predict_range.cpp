@@ -28,15 +28,15 @@ json::Value to_json(const sim::Range& range) {
 
 }  // namespace
 
-PredictionRange range_of(sim::Simulator& simulator, const sim::Parts& parts,
+PredictionRange range_of(sim::Simulator& simulator, const Hardware& hardware,
                          const Transfer& transfer, const sim::Options& options) {
-  const TransferPlan plan = plan_transfer(parts.graph(), parts.models(), transfer);
+  const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
   sim::Options near = options;
   near.near = true;
-  auto ranges =
-      sim::range_of(parts.models(), sim::models_of(parts, plan), [&](const ModelLibrary& models) {
+  auto ranges = sim::range_of(
+      hardware.models(), sim::models_of(hardware, plan), [&](const ModelLibrary& models) {
         const sim::Prediction p =
-            sim::predict(simulator, sim::Parts(parts.graph(), models), transfer, near);
+            sim::predict(simulator, Hardware(hardware.graph(), models), transfer, near);
         return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
       });
   PredictionRange range{std::move(ranges[0]), std::move(ranges[1])};
@@ -44,8 +44,8 @@ PredictionRange range_of(sim::Simulator& simulator, const sim::Parts& parts,
   for (const auto& nic : {plan.from_nic, plan.to_nic}) {
     if (!nic) continue;
     const Bandwidth port =
-        get(parts.graph().topology(), *nic)
-            .port_rate.value_or(parts.nic(parts.graph().device(*nic)).port_rate.value);
+        get(hardware.graph().topology(), *nic)
+            .port_rate.value_or(hardware.nic(hardware.graph().device(*nic)).port_rate.value);
     range.bandwidth.high = std::min(range.bandwidth.high,
                                     port.gigabytes_per_second() * (options.bidirectional ? 2 : 1));
   }

@@ -16,7 +16,7 @@ struct PredictionRange {
 };
 
 /// Runs the prediction with each uncertain parameter of its components at both ends.
-PredictionRange range_of(sim::Simulator& simulator, const sim::Parts& parts,
+PredictionRange range_of(sim::Simulator& simulator, const Hardware& hardware,
                          const Transfer& transfer, const sim::Options& options);
 
 /// A table of predictions with their ranges, and the estimates that move the largest and the

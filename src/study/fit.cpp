@@ -107,9 +107,9 @@ class Fitter {
   void add(const Topology& topology, Transfer transfer, const std::string& condition) {
     try {
       const Graph graph(topology);
-      const sim::Parts parts(graph, models_);
+      const Hardware hardware(graph, models_);
       const sim::Options options{128, figure_.queue_pairs, figure_.bidirectional};
-      const sim::Prediction prediction = sim::predict(simulator_, parts, transfer, options);
+      const sim::Prediction prediction = sim::predict(simulator_, hardware, transfer, options);
       add(transfer.path, condition, !condition.empty(),
           figure_.bandwidth ? prediction.bandwidth.bytes_per_second : prediction.latency.seconds);
     } catch (const InputError&) {
@@ -122,9 +122,9 @@ class Fitter {
                     const std::string& condition) {
     try {
       const Graph graph(topology);
-      const sim::Parts parts(graph, models_);
+      const Hardware hardware(graph, models_);
       add(transfers.front().path, condition, false,
-          sim::predict_streams(simulator_, parts, transfers, {depth, 1, false})
+          sim::predict_streams(simulator_, hardware, transfers, {depth, 1, false})
               .sum.bytes_per_second);
     } catch (const InputError&) {
       // As above.

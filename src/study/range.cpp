@@ -12,9 +12,9 @@ namespace {
 
 std::string or_generic(const std::string& model) { return model.empty() ? "generic" : model; }
 
-void add_vertex(const Parts& parts, VertexId id, std::set<ModelName>& used) {
-  const Device* device = parts.graph().device_at(id);
-  switch (parts.graph().vertex(id).kind) {
+void add_vertex(const Hardware& hardware, VertexId id, std::set<ModelName>& used) {
+  const Device* device = hardware.graph().device_at(id);
+  switch (hardware.graph().vertex(id).kind) {
     case VertexKind::gpu:
       used.insert({"gpu", or_generic(device->model)});
       break;
@@ -32,34 +32,35 @@ void add_vertex(const Parts& parts, VertexId id, std::set<ModelName>& used) {
   }
 }
 
-void add_route(const Parts& parts, const Route& route, std::set<ModelName>& used) {
+void add_route(const Hardware& hardware, const Route& route, std::set<ModelName>& used) {
   for (const Hop& hop : route) {
-    add_vertex(parts, hop.from, used);
-    add_vertex(parts, hop.to, used);
+    add_vertex(hardware, hop.from, used);
+    add_vertex(hardware, hop.to, used);
     if (hop.kind == HopKind::pcie)
-      if (const auto link = parts.link(hop.edge))
+      if (const auto link = hardware.link(hop.edge))
         used.insert({"pcie", fmt::format("gen{}", link->generation)});
     if (hop.kind != HopKind::nvlink && hop.kind != HopKind::c2c) continue;
-    const Edge& edge = parts.graph().edge(hop.edge);
+    const Edge& edge = hardware.graph().edge(hop.edge);
     const std::string& model =
-        parts.graph().topology().hosts.at(edge.host).nvlinks.at(edge.index).model;
+        hardware.graph().topology().hosts.at(edge.host).nvlinks.at(edge.index).model;
     if (!model.empty()) used.insert({"nvlink", model});
     for (const VertexId end : {hop.from, hop.to})
-      if (model.empty() && parts.graph().vertex(end).kind == VertexKind::gpu &&
-          parts.gpu(end).nvlink_generation)
-        used.insert({"nvlink", fmt::format("nvlink{}", parts.gpu(end).nvlink_generation->value)});
+      if (model.empty() && hardware.graph().vertex(end).kind == VertexKind::gpu &&
+          hardware.gpu(end).nvlink_generation)
+        used.insert(
+            {"nvlink", fmt::format("nvlink{}", hardware.gpu(end).nvlink_generation->value)});
   }
 }
 
 }  // namespace
 
-std::set<ModelName> models_of(const Parts& parts, const TransferPlan& plan) {
+std::set<ModelName> models_of(const Hardware& hardware, const TransferPlan& plan) {
   std::set<ModelName> used;
-  const Topology& topology = parts.graph().topology();
+  const Topology& topology = hardware.graph().topology();
   for (const Stage& stage : plan.stages) {
-    add_vertex(parts, stage.engine, used);
-    add_route(parts, stage.data, used);
-    add_route(parts, stage.requests, used);
+    add_vertex(hardware, stage.engine, used);
+    add_route(hardware, stage.data, used);
+    add_route(hardware, stage.requests, used);
   }
   for (const std::size_t host : {plan.transfer.from.host, plan.transfer.to.host})
     for (const Socket& socket : topology.hosts.at(host).sockets)

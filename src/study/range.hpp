@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/datapath/data_path.hpp"
 #include "src/hardware/hardware.hpp"
 
 namespace gdr::sim {
@@ -30,7 +31,7 @@ inline constexpr double least_contribution = 1.0 / 60;
 using ModelName = std::pair<std::string, std::string>;
 
 /// The models of everything that a plan's stages touch, its hosts' CPUs and the fabric included.
-std::set<ModelName> models_of(const Parts& parts, const TransferPlan& plan);
+std::set<ModelName> models_of(const Hardware& hardware, const TransferPlan& plan);
 
 /// `predict` gives one or more numbers for a library. Each uncertain parameter of `used` goes to
 /// its low and its high while the others stay; the deviations add up as the root of the sum of

@@ -95,19 +95,19 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
     return column;
   }
   try {
-    const sim::Parts parts(graph, models);
+    const Hardware hardware(graph, models);
     std::vector<sim::TimedTransfer> all;
     std::vector<sim::Prediction> alone;
     double latency = 0;
     for (const Flow& flow : flows) {
       all.push_back({flow.transfer, Duration{}});
       alone.push_back(
-          sim::predict_together(simulator, parts, {{flow.transfer, Duration{}}}, {}).front());
+          sim::predict_together(simulator, hardware, {{flow.transfer, Duration{}}}, {}).front());
       Transfer message = flow.transfer;
       message.size = small;
-      latency += sim::predict(simulator, parts, message, {}).latency.seconds;
+      latency += sim::predict(simulator, hardware, message, {}).latency.seconds;
     }
-    const auto together = sim::predict_together(simulator, parts, all, {});
+    const auto together = sim::predict_together(simulator, hardware, all, {});
     const auto least =
         std::min_element(together.begin(), together.end(),
                          [](const auto& a, const auto& b) { return a.bandwidth < b.bandwidth; });

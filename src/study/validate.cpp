@@ -35,10 +35,10 @@ std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase
 
 std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models,
                                 const PublishedCase& published) {
-  const Parts parts(graph, models);
+  const Hardware hardware(graph, models);
   std::set<ModelName> used;
   for (const Transfer& transfer : transfers_of(graph.topology(), published))
-    used.merge(models_of(parts, plan_transfer(graph, models, transfer)));
+    used.merge(models_of(hardware, plan_transfer(graph, models, transfer)));
   return used;
 }
 
@@ -86,13 +86,13 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
 double predict_case(Simulator& simulator, const ModelLibrary& models,
                     const PublishedCase& published, const Topology& topology, const Graph& graph,
                     std::string* bottleneck, bool near) {
-  const Parts parts(graph, models);
+  const Hardware hardware(graph, models);
   const std::vector<Transfer> transfers = transfers_of(topology, published);
   const Options options{published.depth, published.queue_pairs, published.bidirectional,
                         published.completion_every, near};
   if (published.metric == Metric::latency || published.metric == Metric::completion ||
       published.metric == Metric::round_trip) {
-    const MessageTimes times = predict_message(simulator, parts, transfers.front());
+    const MessageTimes times = predict_message(simulator, hardware, transfers.front());
     if (published.metric == Metric::completion) return times.completion.us();
     return times.latency.us() * (published.metric == Metric::round_trip ? 2 : 1);
   }
@@ -100,12 +100,12 @@ double predict_case(Simulator& simulator, const ModelLibrary& models,
     std::vector<TimedTransfer> timed;
     for (const Transfer& transfer : transfers) timed.push_back({transfer, {}});
     double last_s = 0;
-    for (const Prediction& one : predict_together(simulator, parts, timed, options))
+    for (const Prediction& one : predict_together(simulator, hardware, timed, options))
       last_s = std::max(last_s, one.latency.seconds);
     return published.transfer.size.as_double() * static_cast<double>(transfers.size()) / last_s /
            1e9;
   }
-  const StreamRates rates = predict_streams(simulator, parts, transfers, options);
+  const StreamRates rates = predict_streams(simulator, hardware, transfers, options);
   if (bottleneck != nullptr) *bottleneck = rates.bottleneck;
   const double sum = rates.sum.gigabytes_per_second();
   if (published.metric == Metric::bandwidth_each_way) return sum / 2;

@@ -141,13 +141,13 @@ TEST(DevicePaths, TwoDrivesShareNothingBelowTheLink) {
     transfers.push_back(between(lab, drive, "h0/gpu0", PathKind::gds, 1_MiB));
   const double drive = models().nvme("p4600").read_bandwidth.value.gigabytes_per_second();
   expect_close("two drives, GB/s", 2 * drive,
-               predict_streams(simulator(), lab.parts, transfers, {}).sum.gigabytes_per_second(),
+               predict_streams(simulator(), lab.hardware, transfers, {}).sum.gigabytes_per_second(),
                0.01);
   transfers.push_back(between(lab, "h0/nvme2", "h0/gpu0", PathKind::gds, 1_MiB));
   // The third meets the root complex.
   expect_close("three drives, GB/s",
                models().cpu("broadwell-ep").p2p_write_bandwidth->value.gigabytes_per_second(),
-               predict_streams(simulator(), lab.parts, transfers, {}).sum.gigabytes_per_second(),
+               predict_streams(simulator(), lab.hardware, transfers, {}).sum.gigabytes_per_second(),
                0.01);
 }
 
@@ -176,7 +176,7 @@ TEST(DevicePaths, WritesAcrossSocketsFallWithTheWay) {
   const Bytes window = models().cpu("epyc-turin").p2p_remote_write_window->value;
   const auto plan = plan_transfer(switched.graph, models(),
                                   between(switched, "h0/gpu0", "h0/gpu4", PathKind::p2p, 64_MiB));
-  const Duration loop = switched.parts.one_way(plan.stages.front().data) * 2 +
+  const Duration loop = switched.hardware.one_way(plan.stages.front().data) * 2 +
                         models().gpu("rtx-pro-6000").bar_write_latency.value;
   expect_close("with switches, GB/s", window.as_double() / loop.seconds / 1e9,
                rate(switched, "h0/gpu4"), 0.01);
@@ -192,7 +192,7 @@ TEST(DevicePaths, FanOutSlowsWritesOnly) {
       transfers.push_back(between(lab, from, to, PathKind::p2p, 64_MiB));
       transfers.back().operation = operation;
     }
-    return predict_streams(simulator(), lab.parts, transfers, {}).sum.gigabytes_per_second();
+    return predict_streams(simulator(), lab.hardware, transfers, {}).sum.gigabytes_per_second();
   };
   const double cap = models()
                          .cpu("threadripper-pro-7000")
@@ -227,7 +227,8 @@ TEST(DevicePaths, InlineSavesTheFetchOfThePayload) {
   Transfer transfer = lab.transfer("h0/nic0", "h1/nic0", PathKind::rdma, 8_B);
   const Duration plain = lab.run(transfer).latency;
   const auto plan = plan_transfer(lab.graph, models(), transfer);
-  const Duration fetch = lab.parts.round_trip(plan.stages.front());
+  const Duration fetch =
+      lab.hardware.round_trip(plan.stages.front().requests, plan.stages.front().data);
   transfer.push_request = false;
   const Duration fetched = lab.run(transfer).latency;
   expect_close("the request is read like the payload, ns", fetch.ns(), (fetched - plain).ns(),
@@ -298,13 +299,13 @@ TEST(DevicePaths, ARangeGrowsWithItsParameters) {
   const Lab lab(bench_file);
   const Transfer read = between(lab, "h0/numa0", "h0/nic0", PathKind::dma, 64_B);
   const TransferPlan plan = plan_transfer(lab.graph, models(), read);
-  const auto used = models_of(lab.parts, plan);
+  const auto used = models_of(lab.hardware, plan);
   EXPECT_TRUE(used.contains({"nic", "nfp-6000"}));
   EXPECT_TRUE(used.contains({"cpu", "broadwell-ep"}));
   EXPECT_FALSE(used.contains({"fabric", "infiniband"}));
   const auto ranges = range_of(models(), used, [&](const ModelLibrary& library) {
     return std::vector<double>{
-        predict_message(simulator(), Parts(lab.graph, library), read).latency.us(), 1.0};
+        predict_message(simulator(), Hardware(lab.graph, library), read).latency.us(), 1.0};
   });
   EXPECT_GT(ranges[0].high / ranges[0].low, ranges[1].high / ranges[1].low);
   expect_close("nothing but the model's own error", (1 + model_spread) * (1 + model_spread),
@@ -316,7 +317,7 @@ TEST(DevicePaths, ARangeGrowsWithItsParameters) {
 TEST(DevicePaths, TheTimeLineCoversTheMessage) {
   const Lab lab("topologies/clusters/two-dgx-a100.json");
   const Transfer transfer = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_MiB);
-  const Timeline line = timeline(simulator(), lab.parts, transfer);
+  const Timeline line = timeline(simulator(), lab.hardware, transfer);
   std::vector<std::uint64_t> bytes(line.steps.size());
   for (const Span& span : line.spans) {
     EXPECT_LE(span.begin, span.end);
@@ -324,7 +325,7 @@ TEST(DevicePaths, TheTimeLineCoversTheMessage) {
   }
   for (const std::uint64_t sum : bytes) EXPECT_EQ(sum, 1U << 20U);
   EXPECT_LE(line.spans.back().end, lab.run(transfer).latency);
-  EXPECT_THROW((void)timeline(simulator(), lab.parts,
+  EXPECT_THROW((void)timeline(simulator(), lab.hardware,
                               lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 16384_MiB)),
                InputError);
 }

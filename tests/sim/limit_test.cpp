@@ -57,7 +57,7 @@ TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
 /// Links that explain marks: STEP FROM > TO.
 std::vector<std::string> marked(const Lab& lab, const Transfer& transfer) {
   std::vector<std::string> links;
-  const Explanation explanation = explain(simulator(), lab.parts, transfer, {});
+  const Explanation explanation = explain(simulator(), lab.hardware, transfer, {});
   for (std::size_t i = 0; i < explanation.stages.size(); ++i)
     for (const HopReport& hop : explanation.stages[i].hops)
       if (hop.limits) links.push_back(std::to_string(i + 1) + " " + hop.from + " > " + hop.to);
@@ -87,7 +87,7 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
   SCOPED_TRACE(std::string(to_string(transfer.path)) + " " + to_string(transfer.size));
   std::vector<ModelLibrary> libraries;
   for (const auto& [kind, model] :
-       models_of(lab.parts, plan_transfer(lab.graph, models(), transfer)))
+       models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
     for (const UncertainParameter& parameter :
          uncertain_parameters(models(), kind, model, estimate_spread))
       for (const Bound bound : {Bound::low, Bound::high})
@@ -96,7 +96,7 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
   const auto rate = [&](const ModelLibrary& library, bool near) {
     Options how = options;
     how.near = near;
-    return predict(simulator(), Parts(lab.graph, library), transfer, how)
+    return predict(simulator(), Hardware(lab.graph, library), transfer, how)
         .bandwidth.bytes_per_second;
   };
   const double typical = rate(models(), true);

@@ -30,7 +30,7 @@ TEST(Paths, PostedCredits) {
   const Lab lab(two_switch_host(), {});
   const auto route = lab.graph.local_route(lab.graph.device(find_device(lab.topology, "gpu0")),
                                            lab.graph.device(find_device(lab.topology, "gpu1")));
-  const auto bound = lab.parts.credit_bound(*route);
+  const auto bound = lab.hardware.credit_bound(*route);
   ASSERT_TRUE(bound.has_value());
   const double into_switch =
       1e9 * models().pci_switch("pex88096").posted_credit.value.as_double() / (2 * (65 + 52.5));
@@ -47,7 +47,8 @@ TEST(Paths, TwoFlowsShareAnUplink) {
     for (const auto& [from, to] : pairs)
       flows.push_back({lab.transfer(from, to, PathKind::p2p, 1_GiB), {}});
     double sum = 0;
-    for (const Prediction& p : predict_together(simulator(), lab.parts, flows, {})) sum += gbps(p);
+    for (const Prediction& p : predict_together(simulator(), lab.hardware, flows, {}))
+      sum += gbps(p);
     return sum;
   };
   const double one = run({{"gpu0", "gpu2"}});
@@ -78,7 +79,7 @@ TEST(Paths, AcsRedirect) {
   const std::vector<TimedTransfer> beside{
       {redirected.transfer("gpu0", "gpu1", PathKind::p2p, 1_GiB), {}},
       {redirected.transfer("gpu1", "gpu0", PathKind::staged, 1_GiB), {}}};
-  const auto together = predict_together(simulator(), redirected.parts, beside, {});
+  const auto together = predict_together(simulator(), redirected.hardware, beside, {});
   EXPECT_LT(gbps(together[0]), 0.8 * one(redirected, false));
 }
 
@@ -172,9 +173,9 @@ TEST(Paths, EqualPairsRunOnce) {
 TEST(Paths, ASmallFlowDoesNotRaiseALimit) {
   const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
   const Transfer large = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 16_MiB);
-  const auto alone = predict_together(simulator(), lab.parts, {{large, {}}}, {});
+  const auto alone = predict_together(simulator(), lab.hardware, {{large, {}}}, {});
   const auto beside = predict_together(
-      simulator(), lab.parts,
+      simulator(), lab.hardware,
       {{large, {}}, {lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_B), {1.0}}}, {});
   expect_close("16 MiB across QPI, GB/s", 0.25, gbps(alone[0]), 1e-2);
   expect_close("the same with a 1 B flow later, GB/s", gbps(alone[0]), gbps(beside[0]), 1e-3);
@@ -234,7 +235,8 @@ TEST(KnownResults, DgxA100) {
                                     1_GiB, Operation::send),
                        {}});
     double sum = 0;
-    for (const Prediction& p : predict_together(simulator(), lab.parts, flows, {})) sum += gbps(p);
+    for (const Prediction& p : predict_together(simulator(), lab.hardware, flows, {}))
+      sum += gbps(p);
     expect_close(fmt::format("eight pairs, {}, GB/s", to_string(path)), expected, sum, 0.25);
   }
 }

@@ -66,7 +66,7 @@ TEST(Reported, EightStagedFlowsFillTheHostMemory) {
       transfers.push_back(host.transfer(fmt::format("h0/gpu{}", gpus[i]),
                                         fmt::format("h0/gpu{}", gpus[(i + 1) % gpus.size()]),
                                         PathKind::staged, size));
-    return predict_streams(simulator(), host.parts, transfers, {});
+    return predict_streams(simulator(), host.hardware, transfers, {});
   };
   const auto four = ring({0, 1, 4, 5});
   const auto eight = ring({0, 1, 2, 3, 4, 5, 6, 7});

@@ -196,7 +196,7 @@ measured::Fit fit_storage(const std::string& text, const measured::Ends& ends = 
 double predicted_storage(PathKind path, int depth, std::size_t drives) {
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json");
   const Graph graph(topology);
-  const sim::Parts parts(graph, library());
+  const Hardware hardware(graph, library());
   std::vector<Transfer> transfers;
   for (std::size_t i = 0; i < drives; ++i) {
     Transfer transfer;
@@ -207,7 +207,7 @@ double predicted_storage(PathKind path, int depth, std::size_t drives) {
     transfer.size = parse_bytes("1MiB");
     transfers.push_back(transfer);
   }
-  return sim::predict_streams(sim::simulator(), parts, transfers, {depth, 1, false})
+  return sim::predict_streams(sim::simulator(), hardware, transfers, {depth, 1, false})
       .sum.gigabytes_per_second();
 }
 

@@ -30,12 +30,12 @@ void expect_close(const std::string& what, double expected, double actual, doubl
 Lab::Lab(const std::string& file, const std::vector<std::string>& settings)
     : topology(load_topology(project_file(file), parse_settings(settings))),
       graph(topology),
-      parts(graph, models()) {}
+      hardware(graph, models()) {}
 
 Lab::Lab(const json::Value& document, const std::vector<std::string>& settings)
     : topology(read_topology(document, "lab", "", parse_settings(settings))),
       graph(topology),
-      parts(graph, models()) {}
+      hardware(graph, models()) {}
 
 Transfer Lab::transfer(const std::string& from, const std::string& to, PathKind path, Bytes size,
                        Operation operation) const {
@@ -50,11 +50,11 @@ Transfer Lab::transfer(const std::string& from, const std::string& to, PathKind 
 }
 
 Prediction Lab::run(const Transfer& transfer, const Options& options) const {
-  return predict(simulator(), parts, transfer, options);
+  return predict(simulator(), hardware, transfer, options);
 }
 
 Scenario Lab::scenario(const Transfer& transfer, const Drive& drive) const {
-  ScenarioBuilder builder(parts);
+  ScenarioBuilder builder(hardware);
   builder.add(plan_transfer(graph, models(), transfer), drive);
   return builder.take();
 }

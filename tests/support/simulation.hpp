@@ -33,7 +33,7 @@ struct Lab {
 
   Topology topology;
   Graph graph;
-  Parts parts;
+  Hardware hardware;
 };
 
 /// One host: two switches below one root port each on one socket, two GPUs and a NIC below each

@@ -134,10 +134,10 @@ TEST(Agreement, StagesAreThoseOfExplain) {
   sim::Simulator simulator;
   for (const PathKind path : {PathKind::gdr, PathKind::staged, PathKind::tcp}) {
     const Lab lab(path);
-    const sim::Parts parts(lab.graph, verdict_test::models());
+    const Hardware hardware(lab.graph, verdict_test::models());
     std::string explained;
     for (const sim::StageReport& stage :
-         sim::explain(simulator, parts, lab.plan.transfer, {}).stages)
+         sim::explain(simulator, hardware, lab.plan.transfer, {}).stages)
       if (stage.mover)
         explained += fmt::format("{} {} {} {}\n", to_string(*stage.mover), stage.from, stage.to,
                                  stage.bytes.count);
