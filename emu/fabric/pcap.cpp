@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t ns_per_second = 1'000'000'000;
 
-/// The format is in the writer's byte order, which the magic number tells.
+/// The magic number reveals the writer's byte order.
 template <std::size_t N>
 std::array<std::uint8_t, N * 4> words(const std::array<std::uint32_t, N>& values) {
   std::array<std::uint8_t, N * 4> bytes{};
@@ -69,7 +69,7 @@ void PcapWriter::append(FrameView header, FrameView frame) {
     size_ += wanted;
     return;
   }
-  // Regular files take less than was given only where there is no more room.
+  // A short write to a regular file means that the disk is full.
   error_ =
       fmt::format("{}: cannot write it: {}", path_, std::strerror(written < 0 ? errno : ENOSPC));
   if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)

@@ -51,7 +51,7 @@ void write_file(const std::string& path, std::string_view content) {
   std::error_code error;
   const bool special =
       std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  // A link stays a link: what it points to is replaced.
+  // Replace the target of a symbolic link, not the link.
   const std::string real = std::filesystem::is_symlink(path, error)
                                ? std::filesystem::weakly_canonical(path, error).string()
                                : path;

@@ -18,8 +18,8 @@ void read_lines(std::string_view text, TextFacts& reader, observed::HostFactsRea
   }
 }
 
-/// "fe80:...": the type file of an entry of another network namespace cannot be read, and an empty
-/// slot is all zeros.
+/// True for a GID in use: an empty slot is all zeros. The type file of an entry that belongs to
+/// another network namespace cannot be read.
 void read_ports(const observed::CapturedFiles& files, Facts& facts) {
   for (const std::string& device : files.list("sys/class/infiniband")) {
     facts.rdma_devices.insert(device);

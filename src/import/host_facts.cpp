@@ -7,7 +7,7 @@
 namespace gdr::observed {
 namespace {
 
-/// "6.8.0-45-generic" up to what a topology file takes.
+/// "6.8.0-45-generic", limited to what a topology file accepts.
 std::string kernel_version(std::string_view text) {
   if (text.empty() || text.front() < '0' || text.front() > '9' ||
       text.find('.') == std::string_view::npos)
@@ -19,7 +19,7 @@ std::string kernel_version(std::string_view text) {
   return good && text.size() <= 80 ? std::string(text) : std::string();
 }
 
-/// The value after `key` and a colon, for lines such as "Socket(s):  2".
+/// The value after `key` and a colon, as in "Socket(s):  2".
 std::optional<std::string_view> value_of(std::string_view text, std::string_view key) {
   text = text::trim(text);
   if (!text.starts_with(key)) return std::nullopt;

@@ -8,28 +8,25 @@
 
 namespace gdr::observed {
 
-// lspci without -n prints names where the machine has ids; these find the ids again, as far as they
-// matter here.
+// lspci without -n prints names instead of ids. These functions find the ids that gdr needs.
 
-/// "3D controller" as 0x030200; nullopt for a class that is not known.
+/// 0x030200 for "3D controller"; nullopt for an unknown class.
 std::optional<unsigned> class_of_name(std::string_view name);
 
-/// "Device 2335" of a known vendor, or a name that stands for one id, as "10de:2335". Empty: not
-/// known. Names of several products
-/// ("Elastic Fabric Adapter") give none.
+/// The id, as "10de:2335", of "Device 2335" with a known vendor or of a name that belongs to a
+/// single id. Empty if unknown: a name of several products ("Elastic Fabric Adapter") has no id.
 std::string id_of_name(std::string_view text);
 
-/// The kind that the words of a device say when its class is not printed; nullopt: they say none.
+/// The kind of a device by its text, for listings without a class; nullopt if unknown.
 std::optional<DeviceKind> kind_of_name(std::string_view text);
 
-/// Vendor's id by the words that a device's text begins with: "10de"; empty: not known.
+/// The vendor's id ("10de") by the start of a device's text; empty if unknown.
 std::string vendor_of_name(std::string_view text);
 
-/// True for words of virtual machines: QEMU, Virtio, Red Hat's bridges, hypervisors' NICs.
+/// True for the text of a virtual device: QEMU, Virtio, Red Hat's bridges, hypervisors' NICs.
 bool is_virtual_name(std::string_view text);
 
-/// True for a network controller that does no RDMA: by vendor and device, "8086:1521", else by its
-/// words.
+/// True for a network controller without RDMA, by its id ("8086:1521") if known, else by its text.
 bool is_plain_ethernet(std::string_view pci_id, std::string_view text);
 
 }  // namespace gdr::observed

@@ -18,7 +18,7 @@ bool all_hex(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_hex);
 }
 
-/// Takes "[10de:2330]" from the end of a text, after "(rev a1)" and the like are gone.
+/// Takes "[10de:2330]" from the end of a text, after removing "(rev a1)" and the like.
 std::string take_id(std::string_view& text) {
   if (!text.ends_with(']') || text.size() < 11) return {};
   const std::string_view id = text.substr(text.size() - 10, 9);
@@ -276,7 +276,7 @@ Machine LspciReader::take() {
   for (const Function& function : machine_.functions)
     if (is_virtual_name(function.text)) machine_.virtual_machine = true;
   Machine machine;
-  merge(machine, machine_);  // functions that several commands listed become one
+  merge(machine, machine_);  // merges functions that several commands listed
   *this = LspciReader();
   return machine;
 }

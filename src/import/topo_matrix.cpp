@@ -84,12 +84,13 @@ bool TopoMatrixReader::row(std::string_view text) {
   const bool own = index >= cells.size() || cells[index] == "X";
   const bool once = std::count(cells.begin(), cells.end(), "X") == (index < cells.size() ? 1 : 0);
   if (cells.size() > matrix_.names.size() || !own || !once) {
-    remarks_.push_back({"matrix-row-malformed", Severity::note, "host",
-                        fmt::format("The row of {} has {} cells, the table has {} columns, and X "
-                                    "stands elsewhere than in its own: the row is "
-                                    "left out, since the other rows say the same.",
-                                    *name, cells.size(), matrix_.names.size()),
-                        "Copy the table again if a pair is missing."});
+    remarks_.push_back(
+        {"matrix-row-malformed", Severity::note, "host",
+         fmt::format(
+             "The row of {} has {} cells, the table has {} columns, and X is not in the row's own "
+             "column: the row is ignored, since the other rows have the same entries.",
+             *name, cells.size(), matrix_.names.size()),
+         "Copy the table again if a pair is missing."});
   } else {
     for (std::size_t column = 0; column < cells.size(); ++column)
       if (column != index) matrix_.cells[{index, column}] = cells[column];
