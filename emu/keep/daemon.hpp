@@ -18,9 +18,9 @@
 namespace gdr::emu {
 
 /// Keeps guests running and executes the requests of clients in them, one at a time, in order.
-class Daemon {
+class Keeper {
  public:
-  Daemon(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
+  Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
 
   /// Serves until a client sends `down`. Calls `on_ready` once, when all guests are up. Returns an
   /// exit code and a reason when guests are not up within `boot_timeout` or a guest fails. Throws
