@@ -11,7 +11,7 @@ namespace gdr::text {
 
 std::string_view trim(std::string_view text);
 /// Splits at blanks.
-std::vector<std::string_view> words(std::string_view text);
+std::vector<std::string_view> split_words(std::string_view text);
 /// Splits into lines, without "\n" and "\r\n".
 std::vector<std::string_view> lines(std::string_view text);
 /// Removes ANSI escape sequences, raw or in caret notation ("^[[4m"), and all control characters

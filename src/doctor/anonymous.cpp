@@ -128,7 +128,7 @@ std::string plain_parameters(std::string_view line) {
       "iommu",     "intel_iommu",        "amd_iommu", "pci",
       "hugepages", "default_hugepagesz", "numa",      "mitigations"};
   std::string text;
-  for (const std::string_view word : text::words(line))
+  for (const std::string_view word : text::split_words(line))
     if (std::any_of(kept.begin(), kept.end(),
                     [&](std::string_view start) { return word.starts_with(start); }))
       text += (text.empty() ? "" : " ") + std::string(word);
@@ -140,7 +140,7 @@ std::string plain_mounts(std::string_view content) {
   std::string text;
   std::size_t number = 0;
   for (const std::string_view line : text::lines(content)) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (words.size() < 4 || (words[2] != "ext4" && words[2] != "xfs")) continue;
     // Keep only the options that matter to GPUDirect Storage.
     std::string options = words[3].starts_with("ro") ? "ro" : "rw";

@@ -53,7 +53,7 @@ void read_files(const observed::CapturedFiles& files, Facts& facts) {
   if (const std::string* modules = files.file("proc/modules")) {
     facts.modules.emplace();
     for (const std::string_view line : text::lines(*modules))
-      if (const auto words = text::words(line); !words.empty())
+      if (const auto words = text::split_words(line); !words.empty())
         facts.modules->insert(std::string(words.front()));
   }
   const bool peers = files.file("sys/kernel/mm/memory_peers/nv_mem/version") != nullptr ||

@@ -34,7 +34,7 @@ std::optional<IommuMode> iommu_of_command_line(std::string_view text) {
   bool off = false;
   bool on = false;
   bool passthrough = false;
-  for (std::string_view word : text::words(text)) {
+  for (std::string_view word : text::split_words(text)) {
     while (word.ends_with('"') || word.ends_with('\'')) word.remove_suffix(1);
     for (const std::string_view start : {"GRUB_CMDLINE_LINUX_DEFAULT=", "GRUB_CMDLINE_LINUX="})
       if (word.starts_with(start)) word.remove_prefix(start.size());
@@ -100,7 +100,7 @@ bool HostFactsReader::kernel(std::string_view text) {
     return true;
   }
   if (line.starts_with("Linux ")) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (words.size() >= 3)
       machine_.software.kernel = kernel_version(words[1] == "version" ? words[2] : words[2]);
     return words.size() >= 3;
@@ -123,7 +123,7 @@ bool HostFactsReader::kernel(std::string_view text) {
 }
 
 bool HostFactsReader::modules(std::string_view text) {
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.size() >= 4 && words[0] == "Module" && words[1] == "Size" && words[2] == "Used") {
     lsmod_ = true;
     return true;

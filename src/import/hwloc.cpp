@@ -119,7 +119,8 @@ class Reader {
     made.root_bus = place.root_bus;
     made.above = place.bridge;
     made.numa_node = place.node;
-    const auto type = text::words(value(element, "pci_type"));  // "0302 [10de:1db1] [10de:1212] a1"
+    const auto type =
+        text::split_words(value(element, "pci_type"));  // "0302 [10de:1db1] [10de:1212] a1"
     if (!type.empty())
       if (const auto number = text::whole_int(type[0], 16); number && *number >= 0)
         made.pci_class = static_cast<unsigned>(*number) << 8U;

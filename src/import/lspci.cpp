@@ -8,7 +8,7 @@
 
 #include "src/common/terminal_text.hpp"
 #include "src/import/config_space.hpp"
-#include "src/import/known_names.hpp"
+#include "src/import/pci_names.hpp"
 
 namespace gdr::observed {
 namespace {
@@ -55,7 +55,7 @@ std::optional<Acs> parse_acs_line(std::string_view text) {
   if (!rest) return std::nullopt;
   Acs acs;
   bool any = false;
-  for (const std::string_view word : text::words(*rest))
+  for (const std::string_view word : text::split_words(*rest))
     for (const auto& [name, bit] : words)
       if (word.size() == name.size() + 1 && word.starts_with(name)) {
         any = true;
@@ -90,7 +90,7 @@ std::optional<PcieLink> parse_lspci_link(std::string_view text) {
   return std::nullopt;
 }
 
-void read_lspci_words(std::string_view text, bool with_class, Function& function) {
+void read_lspci_description(std::string_view text, bool with_class, Function& function) {
   text = without_parentheses(text);
   if (with_class) {
     const auto colon = text.find(": ");
@@ -169,7 +169,7 @@ bool LspciReader::header(std::string_view text) {
   if (words.find(": ") == std::string_view::npos) return false;
   finish_function();
   Function& function = at_path(path);
-  read_lspci_words(words, true, function);
+  read_lspci_description(words, true, function);
   listed_ = true;
   return true;
 }

@@ -51,6 +51,6 @@ std::optional<PcieLink> parse_lspci_link(std::string_view text);
 
 /// Sets class, id and text of a function from "3D controller [0302]: NVIDIA ... [10de:2330] (rev
 /// a1)".
-void read_lspci_words(std::string_view text, bool with_class, Function& function);
+void read_lspci_description(std::string_view text, bool with_class, Function& function);
 
 }  // namespace gdr::observed

@@ -141,8 +141,8 @@ bool LspciTree::line(std::string_view text, Machine& machine) {
     }
   }
   if (cursor.function && cursor.at < text.size())
-    read_lspci_words(text::trim(text.substr(cursor.at)), false,
-                     machine.functions[*cursor.function]);
+    read_lspci_description(text::trim(text.substr(cursor.at)), false,
+                           machine.functions[*cursor.function]);
   return any;
 }
 

@@ -106,7 +106,7 @@ GuestMap parse_guest_map(std::string_view text, const std::string& name) {
   std::size_t number = 0;
   for (const std::string_view whole : text::lines(text)) {
     ++number;
-    const auto words = text::words(whole.substr(0, whole.find('#')));
+    const auto words = text::split_words(whole.substr(0, whole.find('#')));
     if (words.empty()) continue;
     if (words.size() == 3 && words[0] == "numa") {
       const auto node = text::whole_int(words[2]);

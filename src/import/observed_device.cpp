@@ -4,8 +4,8 @@
 #include <array>
 #include <bit>
 
-#include "src/import/known_names.hpp"
 #include "src/import/observed_host.hpp"
+#include "src/import/pci_names.hpp"
 #include "src/nccl/xml/facts.hpp"
 
 namespace gdr::observed {

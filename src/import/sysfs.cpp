@@ -35,7 +35,7 @@ std::vector<Bar> bars_of(std::string_view resource) {
   std::vector<Bar> bars;
   int region = 0;
   for (const std::string_view line : text::lines(resource)) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (region >= 6 || words.size() != 3) break;
     std::uint64_t values[3] = {0, 0, 0};
     bool good = true;

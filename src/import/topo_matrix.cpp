@@ -52,7 +52,7 @@ bool TopoMatrixReader::line(std::string_view text) {
 bool TopoMatrixReader::header(std::string_view text) {
   if (!matrix_.names.empty()) return false;
   std::vector<std::string> names;
-  for (const std::string_view word : text::words(text)) {
+  for (const std::string_view word : text::split_words(text)) {
     if (!is_column(word)) break;
     names.emplace_back(word);
   }
@@ -74,7 +74,7 @@ bool TopoMatrixReader::header(std::string_view text) {
 
 bool TopoMatrixReader::row(std::string_view text) {
   if (!in_table_) return false;
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   const auto name = std::find(matrix_.names.begin(), matrix_.names.end(), words.front());
   if (name == matrix_.names.end() || words.size() < 2 || !is_cell(words[1])) return false;
   const auto index = static_cast<std::size_t>(name - matrix_.names.begin());
@@ -102,7 +102,7 @@ bool TopoMatrixReader::row(std::string_view text) {
 
 bool TopoMatrixReader::legend(std::string_view text) {
   if (matrix_.names.empty()) return false;
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.front() == "Legend:" || (words.size() > 1 && words[1] == "Legend:")) {
     in_table_ = false;
     return true;

@@ -42,7 +42,7 @@ struct Comparison {
 std::optional<Comparison> comparison_in(std::string_view text) {
   const auto rest = text::after(text, "(distance ");
   if (!rest) return std::nullopt;
-  const auto words = text::words(*rest);
+  const auto words = text::split_words(*rest);
   if (words.size() < 3) return std::nullopt;
   const auto distance = text::whole_int(words[0]);
   const auto level = text::leading_int(words[2]);
@@ -146,7 +146,7 @@ bool explain_transport(std::string_view text, const Comparison& c, bool enabled,
 std::string word_after(std::string_view text, std::string_view key) {
   const auto rest = text::after(text, key);
   if (!rest) return {};
-  const auto words = text::words(*rest);
+  const auto words = text::split_words(*rest);
   std::string word = words.empty() ? std::string() : text::printable(words.front(), 40);
   while (word.ends_with(',') || word.ends_with(')')) word.pop_back();
   return word;
@@ -218,9 +218,9 @@ Log read_log(std::string_view text, const std::string& name, const std::string& 
   for (const std::string_view line : lines) {
     any = any || line.find("NCCL") != std::string_view::npos ||
           line.find("GPU Direct RDMA") != std::string_view::npos;
-    const auto said = text::after(line, "NCCL version ");
-    if (!said || !log.version.empty()) continue;
-    const std::string found(said->substr(0, said->find_first_not_of("0123456789.")));
+    const auto value = text::after(line, "NCCL version ");
+    if (!value || !log.version.empty()) continue;
+    const std::string found(value->substr(0, value->find_first_not_of("0123456789.")));
     if (found.size() >= 3 && found[0] != '.' && found.find('.') != std::string::npos &&
         found.size() <= 12)
       log.version = found;

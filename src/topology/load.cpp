@@ -213,7 +213,7 @@ void check_tree(const Host& host, const std::vector<Node>& nodes) {
     std::size_t steps = 0;
     for (std::string_view at = device.under; !numa_index(host, at);) {
       const auto parent = device_index(host, at);
-      if (!parent) break;  // reported when its own turn comes
+      if (!parent) break;  // reported at that device
       if (++steps > host.devices.size())
         under.fail(fmt::format("\"{}\" closes a cycle: {} is never below a NUMA node", device.under,
                                device.name));

@@ -34,7 +34,7 @@ void check_root(const xml::Element& root, const std::string& name) {
         "{}: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)",
         name));
   if (root.tag == "topology")
-    throw InputError(fmt::format("{}: a hwloc topology, not one of NCCL", name));
+    throw InputError(fmt::format("{}: a topology of hwloc, not of NCCL", name));
   if (root.tag != "system")
     throw InputError(fmt::format("{}: starts with <{}>; a topology of NCCL starts with <system>",
                                  name, root.tag));

@@ -1,4 +1,4 @@
-#include "src/import/known_names.hpp"
+#include "src/import/pci_names.hpp"
 
 #include <algorithm>
 #include <array>
