@@ -41,7 +41,7 @@ Listener::Listener(const std::string& path) : path_(path) {
     const char* reason = errno == EADDRINUSE
                              ? "it already exists; another run uses it or left it behind"
                              : std::strerror(errno);
-    throw InputError(fmt::format("socket {}: cannot make it: {}", path, reason));
+    throw InputError(fmt::format("socket {}: cannot create it: {}", path, reason));
   }
   // From here on this object must remove the path.
   if (::listen(socket.get(), 4) != 0) {

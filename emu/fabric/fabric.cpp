@@ -35,7 +35,7 @@ std::uint64_t tag(Source source, std::size_t port) {
 
 UniqueFd made(int fd, std::string_view what) {
   if (fd < 0)
-    throw InputError(fmt::format("fabric: cannot make {}: {}", what, std::strerror(errno)));
+    throw InputError(fmt::format("fabric: cannot create {}: {}", what, std::strerror(errno)));
   return UniqueFd(fd);
 }
 

@@ -43,7 +43,7 @@ Outcome Keeper::serve(Duration boot_timeout, const std::function<void()>& on_rea
       if (is_ready || again || !session_->failed_early()) return failed(session_->failure());
       again = true;
       say_(session_->failure());
-      say_("starting the guests again");
+      say_("starting the guests once more");
       start();
     }
     if (stop_by_ && Clock::now() > *stop_by_)

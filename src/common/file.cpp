@@ -34,8 +34,7 @@ std::string read_file(const std::string& path) {
   while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
     content.append(buffer, static_cast<std::size_t>(in.gcount()));
     if (content.size() > max_file_bytes)
-      throw InputError(
-          fmt::format("{}: larger than 64 MiB, more than any file that gdr reads", path));
+      throw InputError(fmt::format("{}: larger than 64 MiB, the limit for all files", path));
   }
   if (in.bad()) fail(path, "read it");
   return content;

@@ -61,9 +61,9 @@ void far_pairs(const Verdict& verdict, Checks& checks) {
       });
   if (near && far && trouble)
     checks.push_back({"far-pairs-do-not-hang", State::problem, Severity::note,
-                      "Only GPUs that libraries let talk to each other directly (PIX, PXB) can "
-                      "hang; those between sockets (SYS) go through shared memory and work.",
-                      "That far pairs work does not clear the IOMMU and ACS."});
+                      "Only GPUs that communicate directly (PIX, PXB) can hang; pairs across "
+                      "sockets (SYS) go through shared memory and work.",
+                      "Working far pairs do not rule out the IOMMU and ACS."});
 }
 
 std::vector<Elsewhere> elsewhere_of(const std::vector<NamedText>& inputs) {

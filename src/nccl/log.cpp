@@ -106,11 +106,11 @@ std::string explain_distance(const Comparison& c, bool enabled, const std::strin
       c.distance, c.sign, c.level, route_of(*distance), *distance, allows);
   const std::string_view variable = number < 20400 ? "NCCL_IB_GDR_LEVEL" : "NCCL_NET_GDR_LEVEL";
   if (number >= 20600)
-    meaning += fmt::format(" {}={} would use it, which need not be faster over the CPU.", variable,
-                           *distance);
+    meaning += fmt::format(" {}={} would enable it, but it may not be faster over the CPU.",
+                           variable, *distance);
   else
-    meaning += fmt::format(" {}={} would use it, which need not be faster over the CPU.", variable,
-                           c.distance + 1);
+    meaning += fmt::format(" {}={} would enable it, but it may not be faster over the CPU.",
+                           variable, c.distance + 1);
   return meaning;
 }
 

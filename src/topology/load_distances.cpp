@@ -22,7 +22,7 @@ StatedDistance read_stated_distance(const Node& node, const Host& host) {
     *target = end.name();
     const auto device = device_index(host, *target);
     if (!device || host.devices[*device].kind == DeviceKind::host_bridge)
-      end.fail(fmt::format("\"{}\"", *target), "a device of this host that is no host bridge");
+      end.fail(fmt::format("\"{}\"", *target), "a device of this host other than a host bridge");
   }
   if (stated.from == stated.to)
     node.fail(fmt::format("a distance from \"{}\" to itself", stated.from));

@@ -179,10 +179,10 @@ class Comparison {
     if (wanted.kind == DeviceKind::host_bridge && id.empty()) id = id_of_bridge(numa);
     if (!id.empty()) same(wanted.name, "PCI id", id, found.pci_id);
     const ModelHeader* header = header_of(models_, wanted);
-    const bool told_by_id =
+    const bool id_implies_model =
         header != nullptr &&
         std::find(header->pci_ids.begin(), header->pci_ids.end(), id) != header->pci_ids.end();
-    if (told_by_id) same(wanted.name, "model", wanted.model, found.model);
+    if (id_implies_model) same(wanted.name, "model", wanted.model, found.model);
     else models_not_shown_[found.name] = wanted.model;
     if (!wanted.acs) acs_left_open_.insert(found.name);
     if (wanted.kind == DeviceKind::host_bridge) return;

@@ -275,7 +275,7 @@ TEST_F(FabricSockets, Errors) {
   { const gdr::UniqueFd other(::open(path(1).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); }
   EXPECT_EQ(error_of([&] { Fabric{taken}; }),
             "socket " + path(1) +
-                ": cannot make it: it already exists; another run uses it or left it behind");
+                ": cannot create it: it already exists; another run uses it or left it behind");
   EXPECT_FALSE(std::filesystem::exists(path(0))) << "the one made before is removed";
   EXPECT_TRUE(std::filesystem::exists(path(1))) << "the one of others is not";
   std::filesystem::remove(path(1));
@@ -283,7 +283,7 @@ TEST_F(FabricSockets, Errors) {
   FabricOptions no_folder = options(1);
   no_folder.ports[0].path = folder + "/none/p0";
   EXPECT_EQ(error_of([&] { Fabric{no_folder}; }),
-            "socket " + folder + "/none/p0: cannot make it: No such file or directory");
+            "socket " + folder + "/none/p0: cannot create it: No such file or directory");
 
   FabricOptions long_path = options(1);
   long_path.ports[0].path = "/" + std::string(107, 'x');
