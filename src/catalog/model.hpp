@@ -194,7 +194,6 @@ struct NicModel {
       Bytes, outstanding_reads,
       "bytes of PCIe reads the DMA engine keeps in flight (tags x request size, or its own limit)");
   GDR_PARAMETER(Duration, pcie_latency, "one way, its PCIe core");
-  GDR_PARAMETER(Bytes, posted_credit, "into the NIC");
   GDR_OPTIONAL_PARAMETER(Bandwidth, dma_bandwidth,
                          "all DMA of the device per direction (absent: not limiting)");
   GDR_PARAMETER(Duration, send_latency,
