@@ -314,6 +314,9 @@ std::set<std::string> models_in(const Topology& topology, const std::string& kin
       for (const NvLink& link : host.nvlinks)
         if (!link.model.empty()) names.insert(link.model);
   }
+  // What no topology names is behind all of them.
+  if (names.empty())
+    for (const std::string& name : models().names(kind)) names.insert(name);
   return names;
 }
 
