@@ -18,8 +18,9 @@ constexpr std::array<std::string_view, 10> path_names{
     "gdr", "staged", "tcp", "rdma", "p2p", "nvlink", "copy", "dma", "gds", "load-store"};
 constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
 constexpr std::array<std::string_view, 3> initiator_names{"cpu", "gpu", "proxy"};
-constexpr std::array<std::string_view, 7> mover_names{
-    "copy-engine", "nic-read", "wire", "nic-write", "cpu-copy", "device-dma", "gpu-thread"};
+constexpr std::array<std::string_view, 8> mover_names{"copy-engine", "nic-read",    "wire",
+                                                      "nic-write",   "socket-copy", "cpu-copy",
+                                                      "device-dma",  "gpu-thread"};
 
 template <typename Enum, std::size_t N>
 Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names,

@@ -21,7 +21,7 @@ TEST(Paths, ReadWindow) {
   const Lab lab(dgx, {"h0/nic0.max_read_request=128B"});
   const Prediction p = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB));
   expect_close("gdr with 128 B read requests, GB/s", 16384 / 980.0, gbps(p), 1e-2);
-  EXPECT_NE(p.bottleneck.find("read window"), std::string::npos) << p.bottleneck;
+  EXPECT_TRUE(is(p.bottleneck, LimitKind::read_window));
 }
 
 // Posted-write credits: a port that gives back 16 KiB of credit (the GPU's) over twice both ports'
@@ -100,7 +100,7 @@ TEST(Paths, PassesThroughHostMemory) {
 TEST(Paths, ExtrapolationEqualsTheFullRun) {
   const Lab lab(dgx);
   for (const PathKind path : {PathKind::gdr, PathKind::staged, PathKind::tcp}) {
-    Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", path, 64_MiB), {1, 1, 1, {}});
+    Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", path, 64_MiB), one_message);
     const Outcome quick = simulator().run(s);
     s.extrapolate = false;
     const Outcome full = simulator().run(s);
@@ -113,8 +113,7 @@ TEST(Paths, ExtrapolationEqualsTheFullRun) {
 // On a slow way a granule takes long: a jump that is not whole granules would show.
 TEST(Paths, ExtrapolationIsExactToTheGranule) {
   const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
-  Scenario s =
-      lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), {1, 1, 1, {}});
+  Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), one_message);
   const Outcome quick = simulator().run(s);
   s.extrapolate = false;
   expect_close("3 MiB across QPI against the full run, us", simulator().run(s).flows[0].finish.us(),
@@ -210,8 +209,8 @@ TEST(Paths, QueuePairsDoNotSpeedUpOneMessage) {
 
 TEST(Paths, ABindingWindowIsNamed) {
   const Lab lab(dgx, {"staging.depth=1"});
-  EXPECT_EQ(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck,
-            "bounce buffers");
+  EXPECT_TRUE(is(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck,
+                 WindowKind::staging_buffers));
 }
 
 // The four figures that NVIDIA published for DGX A100 with HDR adapters (calibration): within 25 %.
