@@ -43,7 +43,7 @@ enum class Initiator {
 std::string_view to_string(Initiator initiator);
 Initiator parse_initiator(std::string_view text);
 
-/// Which end of a transfer within one host is host memory.
+/// Which end of a transfer is host memory, where the other is none.
 enum class HostEnd { none, from, to };
 
 /// Who moves the bytes of a stage.
@@ -102,8 +102,8 @@ struct Transfer {
   MemoryKind memory = MemoryKind::gpu;
   Bytes size;
   std::vector<DeviceId> via;         ///< NICs to use; a host that has none here uses its nearest
-  HostEnd host_end = HostEnd::none;  ///< not none: `from` and `to` are the same device, and this
-                                     ///< end is host memory...
+  HostEnd host_end = HostEnd::none;  ///< not none: this end is host memory. Its device is that of
+                                     ///< the other end or, between hosts, a NIC near it...
   std::optional<std::size_t> numa;   ///< ...of this NUMA node (index in the host); nullopt: the
                                      ///< device's own. Also that of bounce buffers
   Initiator initiator = Initiator::cpu;
@@ -129,7 +129,7 @@ struct End {
 };
 /// Resolves HOST/DEVICE or HOST/NUMA-NODE. Throws InputError naming what there is.
 End find_end(const Topology& topology, std::string_view text);
-/// Throws InputError when both ends are host memory, or one is and the other is on another host.
+/// Throws InputError when both ends are host memory, or one is in another host that has no NIC.
 void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer);
 
 /// The stages in order. The data always goes from -> to. With write and send the sending side

@@ -77,8 +77,11 @@ class Planner {
     plan_.transfer = transfer;
     plan_.from_numa = graph.numa_of(transfer.from);
     plan_.to_numa = graph.numa_of(transfer.to);
-    if (transfer.numa && transfer.from.host == transfer.to.host)
-      plan_.from_numa = plan_.to_numa = *transfer.numa;
+    const bool one_host = transfer.from.host == transfer.to.host;
+    if (transfer.numa && (one_host || transfer.host_end == HostEnd::from))
+      plan_.from_numa = *transfer.numa;
+    if (transfer.numa && (one_host || transfer.host_end == HostEnd::to))
+      plan_.to_numa = *transfer.numa;
     const Topology& topology = graph.topology();
     if (topology.staging && topology.staging->chunk) buffer_ = *topology.staging->chunk;
     if (topology.fabric)
@@ -186,10 +189,14 @@ class Planner {
     if (bounce) copy_out();
     if (sockets) core_copy(Mover::socket_copy, t.from.host, plan_.from_numa);
     const std::size_t sockets_end = plan_.stages.size();
-    const VertexId source = t.path == PathKind::gdr ? graph_.device(t.from)
-                                                    : graph_.memory(t.from.host, plan_.from_numa);
-    const VertexId target =
-        t.path == PathKind::gdr ? graph_.device(t.to) : graph_.memory(t.to.host, plan_.to_numa);
+    // With gdr an end is the memory of its GPU, unless it is host memory by itself.
+    const bool gdr = t.path == PathKind::gdr;
+    const VertexId source = gdr && t.host_end != HostEnd::from
+                                ? graph_.device(t.from)
+                                : graph_.memory(t.from.host, plan_.from_numa);
+    const VertexId target = gdr && t.host_end != HostEnd::to
+                                ? graph_.device(t.to)
+                                : graph_.memory(t.to.host, plan_.to_numa);
     const VertexId from_nic = graph_.device(*plan_.from_nic);
     const VertexId to_nic = graph_.device(*plan_.to_nic);
     if (t.inlined) check_inline(*plan_.from_nic);
@@ -409,17 +416,20 @@ void check_ends(const Graph& graph, const Transfer& t) {
     const DeviceKind kind = get(graph.topology(), id).kind;
     if (kind == DeviceKind::host_bridge) refuse_end(graph, id, "which is no end of a transfer");
     const bool drive = within && kind == DeviceKind::nvme;
-    if (t.host_end == HostEnd::none && t.memory == MemoryKind::gpu && kind != DeviceKind::gpu &&
-        !drive)
+    const bool host_memory = t.host_end == (id == t.from ? HostEnd::from : HostEnd::to) ||
+                             (within && t.host_end != HostEnd::none);
+    if (!host_memory && t.memory == MemoryKind::gpu && kind != DeviceKind::gpu && !drive)
       refuse_end(graph, id,
                  "and GPU memory needs a GPU; use --memory host for the host memory near it");
   }
   if (t.from == t.to && t.host_end == HostEnd::none)
     throw InputError(
         fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
-  if (t.initiator != Initiator::cpu && (within || t.path != PathKind::gdr))
-    throw InputError(fmt::format("the initiator {} goes with the path gdr between hosts",
-                                 to_string(t.initiator)));
+  if (t.initiator != Initiator::cpu &&
+      (within || t.path != PathKind::gdr || t.host_end != HostEnd::none))
+    throw InputError(
+        fmt::format("the initiator {} goes with the path gdr between GPUs of two hosts",
+                    to_string(t.initiator)));
   if (t.inlined && (t.path != PathKind::rdma || t.operation == Operation::read))
     throw InputError("only a write or send of host memory (path rdma) can be inline");
   if (t.pageable && t.path != PathKind::copy)
@@ -453,8 +463,8 @@ TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models,
     return get(graph.topology(), end).kind == DeviceKind::nvme;
   };
   Planner planner(graph, models, transfer);
-  if (transfer.host_end != HostEnd::none) planner.with_host_memory();
-  else if (!one_host) planner.between_hosts();
+  if (!one_host) planner.between_hosts();
+  else if (transfer.host_end != HostEnd::none) planner.with_host_memory();
   else if (is_drive(transfer.from) || is_drive(transfer.to)) planner.storage();
   else planner.between_gpus_of_one_host();
   return planner.take();

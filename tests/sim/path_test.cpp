@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "src/common/error.hpp"
 #include "tests/support/simulation.hpp"
 
 // The model of each path against arithmetic that is done here, and against what is known of the DGX
@@ -211,6 +212,34 @@ TEST(Paths, ABindingWindowIsNamed) {
   const Lab lab(dgx, {"staging.depth=1"});
   EXPECT_TRUE(is(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck,
                  WindowKind::staging_buffers));
+}
+
+// GPU memory of one host and host memory of another: stages that there are already, in a new order.
+TEST(Paths, GpuMemoryAndFarHostMemory) {
+  const Lab lab(dgx);
+  const auto between = [&](const std::string& from, const std::string& to) {
+    Transfer t;
+    set_ends(lab.topology, find_end(lab.topology, from), find_end(lab.topology, to), t);
+    t.size = 64_MiB;
+    return t;
+  };
+  const Transfer out = between("h0/gpu0", "h1/numa3");
+  const TransferPlan plan = plan_transfer(lab.graph, models(), out);
+  ASSERT_EQ(plan.stages.size(), 3U);
+  EXPECT_EQ(plan.stages[0].from, lab.graph.device(find_device(lab.topology, "h0/gpu0")));
+  EXPECT_EQ(plan.stages[2].to, lab.graph.memory(1, 3));
+  EXPECT_EQ(lab.graph.numa_of(*plan.to_nic), 3U) << "a NIC near the memory";
+  EXPECT_EQ(host_memory_passes(plan, lab.graph), 1);
+  const double gdr = gbps(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB)));
+  for (const Transfer& t : {out, between("h1/numa3", "h0/gpu0")}) {
+    const Prediction p = lab.run(t);
+    expect_close("as gdr by the port, GB/s", gdr, gbps(p), 0.01);
+    EXPECT_TRUE(is(p.bottleneck, ResourceKind::port));
+    EXPECT_EQ(p.host_memory_bytes_per_byte, 1);
+  }
+  Transfer posted = out;
+  posted.initiator = Initiator::gpu;
+  EXPECT_THROW((void)plan_transfer(lab.graph, models(), posted), InputError);
 }
 
 // The four figures that NVIDIA published for DGX A100 with HDR adapters (calibration): within 25 %.
