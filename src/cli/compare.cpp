@@ -20,7 +20,7 @@ struct Options {
   std::string format = "text";
 };
 
-using compare::Column;
+using study::Column;
 
 struct Row {
   std::string name;
@@ -157,7 +157,7 @@ void run(const Options& options, const ModelLibrary& models) {
   sim::Simulator simulator;
   std::vector<Column> columns;
   for (const std::string& path : options.topologies)
-    columns.push_back(compare::column_of(simulator, load_input(path, settings, &models), models));
+    columns.push_back(study::column_of(simulator, load_input(path, settings, &models), models));
   write_file("-", options.format == "json"   ? json::dump(json_of(columns))
                   : options.format == "html" ? html_of(columns)
                                              : text_of(columns));

@@ -28,10 +28,10 @@ struct Options {
   bool no_ranges = false;
 };
 
-using Results = std::vector<const sim::CaseResult*>;
+using Results = std::vector<const study::CaseResult*>;
 
-std::string unit(const sim::PublishedCase& published) {
-  return sim::is_bandwidth(published.metric) ? "GB/s" : "us";
+std::string unit(const study::PublishedCase& published) {
+  return study::is_bandwidth(published.metric) ? "GB/s" : "us";
 }
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100); }
@@ -42,7 +42,7 @@ std::string rough_number(double value) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-std::string range_text(const sim::CaseResult& result) {
+std::string range_text(const study::CaseResult& result) {
   if (result.high <= 0) return {};
   return fmt::format("{}..{}{}", rough_number(result.low), rough_number(result.high),
                      result.in_range() ? "" : "!");
@@ -53,7 +53,7 @@ std::string case_table(const Results& results) {
   constexpr std::size_t longest_name = 35;
   std::vector<std::vector<std::string>> rows{{"case", "pred.", "meas.", "unit", "error", "range"}};
   std::vector<std::string> above(1);
-  for (const sim::CaseResult* r : results) {
+  for (const study::CaseResult* r : results) {
     const std::string& name = r->published->name;
     const bool fits = name.size() <= longest_name;
     above.push_back(fits ? "" : name + "\n");
@@ -68,7 +68,7 @@ std::string case_table(const Results& results) {
 }
 
 std::vector<std::string> summary_row(const std::string& name, const Results& results, bool ranges) {
-  const sim::Errors errors = sim::errors_of(results);
+  const study::Errors errors = study::errors_of(results);
   return {name,
           fmt::format("{}", errors.count),
           fmt::format("{:.1f} %", errors.median * 100),
@@ -80,7 +80,7 @@ std::vector<std::string> summary_row(const std::string& name, const Results& res
 /// Category by category, in order of name.
 std::map<std::string, Results> by_category(const Results& results) {
   std::map<std::string, Results> categories;
-  for (const sim::CaseResult* result : results)
+  for (const study::CaseResult* result : results)
     categories[result->published->category].push_back(result);
   return categories;
 }
@@ -103,7 +103,7 @@ Results worst(Results results, std::size_t count) {
 }
 
 std::string to_text(const Results& validation, const Results& calibration,
-                    const sim::PublishedCases& all, bool ranges) {
+                    const study::PublishedCases& all, bool ranges) {
   std::string text;
   for (const auto& [title, results] :
        {std::pair{"Validation: figures that no parameter was fitted to", validation},
@@ -122,7 +122,7 @@ std::string to_text(const Results& validation, const Results& calibration,
   }
   if (!validation.empty()) {
     text += "The worst of validation\n\n";
-    for (const sim::CaseResult* r : worst(validation, 10)) {
+    for (const study::CaseResult* r : worst(validation, 10)) {
       text += wrapped(fmt::format("{} ({}): {}{}", r->published->name, percent(r->error()),
                                   short_number(r->predicted), " " + unit(*r->published)),
                       2) +
@@ -136,7 +136,7 @@ std::string to_text(const Results& validation, const Results& calibration,
   if (!all.left_out.empty()) {
     text += fmt::format("Left out, and why ({})\n\n", all.left_out.size());
     std::map<std::string, std::vector<std::string>> reasons;
-    for (const sim::LeftOut& left : all.left_out) reasons[left.reason].push_back(left.name);
+    for (const study::LeftOut& left : all.left_out) reasons[left.reason].push_back(left.name);
     for (const auto& [reason, names] : reasons) {
       std::string list;
       for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
@@ -147,7 +147,7 @@ std::string to_text(const Results& validation, const Results& calibration,
 }
 
 json::Value errors_to_json(const Results& results) {
-  const sim::Errors errors = sim::errors_of(results);
+  const study::Errors errors = study::errors_of(results);
   const bool ranges = errors.range > 0;
   return json::Object{{"cases", static_cast<std::int64_t>(errors.count)},
                       {"median", rounded(errors.median)},
@@ -157,11 +157,11 @@ json::Value errors_to_json(const Results& results) {
 }
 
 std::string to_json_text(const Results& validation, const Results& calibration,
-                         const sim::PublishedCases& all) {
+                         const study::PublishedCases& all) {
   json::Array cases;
   for (const Results* results : {&validation, &calibration})
-    for (const sim::CaseResult* r : *results) {
-      const sim::PublishedCase& p = *r->published;
+    for (const study::CaseResult* r : *results) {
+      const study::PublishedCase& p = *r->published;
       json::Value one(json::Object{{"name", p.name},
                                    {"category", p.category},
                                    {"use", p.calibration ? "calibration" : "validation"},
@@ -186,7 +186,7 @@ std::string to_json_text(const Results& validation, const Results& calibration,
   for (const auto& [name, some] : by_category(validation))
     categories.emplace_back(name, errors_to_json(some));
   json::Array left_out;
-  for (const sim::LeftOut& left : all.left_out)
+  for (const study::LeftOut& left : all.left_out)
     left_out.emplace_back(json::Object{{"name", left.name}, {"reason", left.reason}});
   return json::dump(json::Object{{"format", 1},
                                  {"validation", errors_to_json(validation)},
@@ -196,11 +196,12 @@ std::string to_json_text(const Results& validation, const Results& calibration,
                                  {"left_out", std::move(left_out)}});
 }
 
-std::vector<sim::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models,
-                                       const std::vector<sim::PublishedCase>& cases, bool ranges) {
+std::vector<study::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models,
+                                         const std::vector<study::PublishedCase>& cases,
+                                         bool ranges) {
   Progress progress(ranges ? "running published cases and their ranges" : "running published cases",
                     cases.size());
-  return sim::run_published(simulator, models, cases, ranges, [&] { progress.step(); });
+  return study::run_published(simulator, models, cases, ranges, [&] { progress.step(); });
 }
 
 int run(const Options& options, const ModelLibrary& models) {
@@ -208,7 +209,7 @@ int run(const Options& options, const ModelLibrary& models) {
   const std::vector<std::string> paths =
       options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"}
                             : options.paths;
-  const sim::PublishedCases all = sim::load_published(paths, data / "topologies");
+  const study::PublishedCases all = study::load_published(paths, data / "topologies");
   if (all.cases.empty())
     throw InputError(
         "no case in " +
@@ -218,13 +219,13 @@ int run(const Options& options, const ModelLibrary& models) {
   const auto results = run_cases(simulator, models, all.cases, !options.no_ranges);
   Results validation;
   Results calibration;
-  for (const sim::CaseResult& result : results)
+  for (const study::CaseResult& result : results)
     (result.published->calibration ? calibration : validation).push_back(&result);
   if (options.format == "json") write_file("-", to_json_text(validation, calibration, all));
   else if (options.format == "html")
     write_file("-", validation_to_html(validation, calibration, all));
   else write_file("-", to_text(validation, calibration, all, !options.no_ranges));
-  const sim::Errors errors = sim::errors_of(validation);
+  const study::Errors errors = study::errors_of(validation);
   return errors.median <= most_median && errors.percentile90 <= most_percentile90 ? 0 : 1;
 }
 

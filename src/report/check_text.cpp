@@ -10,7 +10,7 @@
 
 #include "src/report/show_text.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 constexpr std::size_t line_width = 80;
@@ -198,4 +198,4 @@ std::string check_text(const Topology& topology, const Verdict& verdict) {
   return out;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

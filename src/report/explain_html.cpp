@@ -12,7 +12,7 @@
 #include "src/report/output.hpp"
 #include "src/report/tree_layout.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 double end_of(const std::vector<TracedPath>& traced) {
@@ -147,4 +147,4 @@ std::string explanation_to_html(const Graph& graph, const std::vector<sim::Expla
   return html_page(title, body);
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -9,7 +9,7 @@
 #include "src/common/json.hpp"
 #include "src/report/output.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 /// Names of tracks get numbers in order of first use.
@@ -106,4 +106,4 @@ std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t wid
   return text;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

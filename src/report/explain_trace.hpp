@@ -5,7 +5,7 @@
 
 #include "sim/predict.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// A path's granules, for drawing.
 struct TracedPath {
@@ -20,4 +20,4 @@ std::string to_trace(const std::vector<TracedPath>& paths);
 /// A bar a step on a common time axis of `width` columns: what fits a terminal.
 std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t width = 80);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

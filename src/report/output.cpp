@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace gdr::cli {
+namespace gdr::report {
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
@@ -90,4 +90,4 @@ json::Value prediction_to_json(const Graph& graph, const sim::Prediction& p) {
                       {"stages", stages_to_json(graph, p.stages)}};
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -7,7 +7,7 @@
 #include "sim/predict.hpp"
 #include "src/common/json.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// Columns of text, the first left-aligned, the others right-aligned, two spaces apart.
 std::string table(const std::vector<std::vector<std::string>>& rows);
@@ -31,4 +31,4 @@ json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages)
 /// One element of "results" in the JSON of `gdr predict`.
 json::Value prediction_to_json(const Graph& graph, const sim::Prediction& prediction);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

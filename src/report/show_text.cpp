@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 constexpr std::size_t line_width = 80;
@@ -235,4 +235,4 @@ std::string show_text(const Topology& topology) {
   return text;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -63,8 +63,10 @@ struct Pair {
                                    ///< nullopt: the bits are not known
   KernelP2pdma kernel_p2pdma = KernelP2pdma::unknown;
   PairAnswer answer = PairAnswer::unknown;
-  PairBandwidth bandwidth;            ///< empty when blocked or unknown
-  std::vector<std::string> findings;  ///< rule names
+  PairBandwidth bandwidth;                ///< empty when blocked or unknown
+  std::vector<std::string> findings;      ///< rule names
+  std::optional<std::size_t> decided_by;  ///< index in Verdict::findings of the one that makes the
+                                          ///< answer what it is; nullopt: the pair works
   bool operator==(const Pair&) const = default;
 };
 

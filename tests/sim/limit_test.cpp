@@ -87,7 +87,7 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
   SCOPED_TRACE(std::string(to_string(transfer.path)) + " " + to_string(transfer.size));
   std::vector<ModelLibrary> libraries;
   for (const auto& [kind, model] :
-       models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
+       study::models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
     for (const UncertainParameter& parameter :
          uncertain_parameters(models(), kind, model, estimate_spread))
       for (const Bound bound : {Bound::low, Bound::high})

@@ -8,7 +8,7 @@ namespace {
 
 compare::Column column(const std::vector<std::string>& settings = {}) {
   const Lab lab(two_switch_host(), settings);
-  return compare::column_of(simulator(), lab.topology, models());
+  return study::column_of(simulator(), lab.topology, models());
 }
 
 TEST(Compare, TwoGpusOfASwitchShareItsNic) {
@@ -40,7 +40,7 @@ TEST(Compare, WithoutNicsThereIsANoteInPlaceOfFigures) {
   Lab lab(two_switch_host(), {});
   std::erase_if(lab.topology.hosts[0].devices,
                 [](const Device& device) { return device.kind == DeviceKind::nic; });
-  const auto none = compare::column_of(simulator(), lab.topology, models());
+  const auto none = study::column_of(simulator(), lab.topology, models());
   EXPECT_EQ(none.note, "no NIC");
   EXPECT_FALSE(none.together.has_value());
 }

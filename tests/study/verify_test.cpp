@@ -5,7 +5,7 @@
 #include "sim/predict.hpp"
 #include "src/common/error.hpp"
 #include "src/import/machine.hpp"
-#include "src/study/fit.hpp"
+#include "src/study/verify.hpp"
 #include "src/topology/topology_json.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/support/simulation.hpp"
@@ -20,8 +20,8 @@ const ModelLibrary& library() {
   return models;
 }
 
-using measured::Figure;
-using measured::read_figures;
+using study::Figure;
+using study::read_figures;
 
 TEST(Measured, ReadsPerftest) {
   const auto figures = read_figures(
@@ -139,10 +139,10 @@ std::string perftest(double gigabits) {
          std::to_string(gigabits) + " " + std::to_string(gigabits) + " 0.01\n";
 }
 
-measured::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) {
+study::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) {
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", settings);
-  return measured::fit(sim::simulator(), topology, library(),
-                       read_figures(perftest(gigabytes * 8), "t"), {})
+  return study::fit(sim::simulator(), topology, library(),
+                    read_figures(perftest(gigabytes * 8), "t"), {})
       .at(0);
 }
 
@@ -151,7 +151,7 @@ TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto as_is = fit_one(24.8);
   EXPECT_EQ(as_is.candidates.at(0).path, "gdr");
   EXPECT_EQ(as_is.candidates.at(0).condition, "");
-  EXPECT_NE(as_is.sureness, measured::Sureness::none);
+  EXPECT_NE(as_is.sureness, study::Sureness::none);
   const auto staged = fit_one(20.3);
   EXPECT_EQ(staged.candidates.at(0).path, "staged");
   EXPECT_EQ(staged.candidates.at(0).condition, "");
@@ -162,12 +162,12 @@ TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto idle = fit_one(3.3);
   EXPECT_NE(idle.candidates.at(0).condition.find("idle link"), std::string::npos) << idle.verdict;
   const auto nothing = fit_one(0.05);
-  EXPECT_EQ(nothing.sureness, measured::Sureness::none);
+  EXPECT_EQ(nothing.sureness, study::Sureness::none);
   EXPECT_NE(nothing.verdict.find("Fits no path"), std::string::npos);
   EXPECT_NE(nothing.verdict.find("The topology gives 24.82 GB/s by gdr"), std::string::npos)
       << "what would be normal: " << nothing.verdict;
-  EXPECT_TRUE(measured::is_downgrade(nothing));
-  EXPECT_FALSE(measured::is_downgrade(as_is));
+  EXPECT_TRUE(study::is_downgrade(nothing));
+  EXPECT_FALSE(study::is_downgrade(as_is));
 }
 
 TEST(Verify, HostMemoryProvesNothingAboutGpus) {
@@ -175,7 +175,7 @@ TEST(Verify, HostMemoryProvesNothingAboutGpus) {
   text.erase(0, text.find('\n') + 1);
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", {});
   const auto fit =
-      measured::fit(sim::simulator(), topology, library(), read_figures(text, "t"), {}).at(0);
+      study::fit(sim::simulator(), topology, library(), read_figures(text, "t"), {}).at(0);
   EXPECT_EQ(fit.candidates.at(0).path, "rdma");
   EXPECT_NE(fit.next.find("proves nothing about GPUDirect RDMA"), std::string::npos);
 }
@@ -187,10 +187,10 @@ std::string gdsio(const char* operation, const char* type, int threads, double g
       operation, type, threads, gigabytes * 1e9 / 1073741824.0);
 }
 
-measured::Fit fit_storage(const std::string& text, const measured::Ends& ends = {},
-                          const std::vector<Setting>& settings = {}) {
+study::Fit fit_storage(const std::string& text, const study::Ends& ends = {},
+                       const std::vector<Setting>& settings = {}) {
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", settings);
-  return measured::fit(sim::simulator(), topology, library(), read_figures(text, "t"), ends).at(0);
+  return study::fit(sim::simulator(), topology, library(), read_figures(text, "t"), ends).at(0);
 }
 
 double predicted_storage(PathKind path, int depth, std::size_t drives) {
@@ -218,7 +218,7 @@ TEST(Verify, StorageByItsPath) {
   EXPECT_EQ(gds.from, "h0/nvme0");
   EXPECT_EQ(gds.to, "h0/gpu0");
   EXPECT_NEAR(gds.candidates[0].deviation, 0, 0.01);
-  EXPECT_FALSE(measured::is_downgrade(gds));
+  EXPECT_FALSE(study::is_downgrade(gds));
   const std::size_t drives =
       devices_of_kind(load_topology(project + "/topologies/servers/dgx-a100.json"),
                       DeviceKind::nvme)
@@ -227,7 +227,7 @@ TEST(Verify, StorageByItsPath) {
   const auto all = fit_storage(gdsio(
       "READ", "GPUD", 64, predicted_storage(PathKind::gds, 64 / static_cast<int>(drives), drives)));
   EXPECT_EQ(all.candidates.at(0).condition, fmt::format("all {} drives", drives)) << all.verdict;
-  EXPECT_FALSE(measured::is_downgrade(all)) << "several drives are no downgrade";
+  EXPECT_FALSE(study::is_downgrade(all)) << "several drives are no downgrade";
   const auto written = fit_storage(gdsio("WRITE", "GPUD", 4, 2.0));
   EXPECT_EQ(written.from, "h0/gpu0");
   EXPECT_EQ(written.to, "h0/nvme0");
@@ -237,7 +237,7 @@ TEST(Verify, StorageThroughHostMemory) {
   const auto asked =
       fit_storage(gdsio("READ", "CPU_GPU", 4, predicted_storage(PathKind::staged, 4, 1)));
   EXPECT_EQ(asked.candidates.at(0).path, "staged");
-  EXPECT_FALSE(measured::is_downgrade(asked)) << "it was asked for";
+  EXPECT_FALSE(study::is_downgrade(asked)) << "it was asked for";
   const auto host = fit_storage(gdsio("READ", "CPUONLY", 4, 3.0));
   ASSERT_FALSE(host.candidates.empty());
   for (const auto& candidate : host.candidates) EXPECT_EQ(candidate.path, "dma");
@@ -248,8 +248,8 @@ TEST(Verify, StorageThroughHostMemory) {
   for (const auto& candidate : named.candidates)
     EXPECT_EQ(candidate.condition, "") << "one drive was named";
   const Topology without = load_topology(project + "/topologies/servers/p4d.json");
-  const auto none = measured::fit(sim::simulator(), without, library(),
-                                  read_figures(gdsio("READ", "GPUD", 1, 1.0), "t"), {})
+  const auto none = study::fit(sim::simulator(), without, library(),
+                               read_figures(gdsio("READ", "GPUD", 1, 1.0), "t"), {})
                         .at(0);
   EXPECT_EQ(none.verdict, "The topology shows no drive.");
 }
@@ -264,8 +264,8 @@ TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
                                            &library());
   const NamedText text = read_input(folder + "measurements.txt");
   std::size_t p2p = 0;
-  for (const auto& fit : measured::fit(sim::simulator(), topology, library(),
-                                       read_figures(text.text, text.name), {})) {
+  for (const auto& fit :
+       study::fit(sim::simulator(), topology, library(), read_figures(text.text, text.name), {})) {
     if (!fit.figure.gpus || fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
     ++p2p;
     ASSERT_FALSE(fit.candidates.empty());
