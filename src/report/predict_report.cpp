@@ -92,12 +92,6 @@ std::string waits_text(const std::vector<Answer>& answers, std::size_t begin, st
              : "  " + wrapped("At this queue depth the longest step is: " + text, 4, 76) + "\n";
 }
 
-std::string csv_quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 constexpr const char* csv_header =
     "from,to,path,operation,size_bytes,latency_us,completion_us,bandwidth_GBps,bottleneck,cpu_"
     "cores,host_memory_bytes_per_byte,dram_bytes_per_byte,pcie_bytes_per_byte\n";

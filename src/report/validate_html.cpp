@@ -1,4 +1,4 @@
-#include "src/report/validate_html.hpp"
+#include "src/report/validate_report.hpp"
 
 #include <fmt/format.h>
 
@@ -111,9 +111,8 @@ std::string section(const std::string& title, const Results& results) {
 
 }  // namespace
 
-std::string validation_to_html(const Results& validation, const Results& calibration,
-                               const study::PublishedCases& all) {
-  const bool ranges = !validation.empty() && validation.front()->high > 0;
+std::string to_html(const Validation& run) {
+  const auto& [validation, calibration, all, ranges] = run;
   std::string body = fmt::format(
       "<p>Predicted over measured, one dot a case{}. 1 is right; what lies beyond {} is drawn at "
       "the edge, with its number.</p>\n",

@@ -15,9 +15,10 @@ constexpr std::array<Rule, 8> rules{device_rules, software_rules, iommu_rules,  
 
 /// What decides, first: blocked whatever else is unknown; slow is an upper bound, which unknown
 /// facts can only lower.
-constexpr std::array<std::pair<Effect, PairAnswer>, 3> deciding{
+constexpr std::array<std::pair<Effect, PairAnswer>, 4> deciding{
     {{Effect::blocks, PairAnswer::blocked},
      {Effect::slows, PairAnswer::slow},
+     {Effect::may_block, PairAnswer::unknown},
      {Effect::unknown, PairAnswer::unknown}}};
 
 const RuleNote* first_with(const RuleNotes& notes, Effect effect) {
@@ -178,7 +179,7 @@ bool no_gpus_reach_each_other(const HostVerdict& verdict) {
 
 const RuleNote* deciding_note(const JudgedPair& pair) {
   for (const auto& [effect, answer] : deciding)
-    if (answer == pair.answer) return first_with(pair.notes, effect);
+    if (const RuleNote* note = first_with(pair.notes, effect)) return note;
   return nullptr;
 }
 

@@ -73,8 +73,8 @@ struct Pair {
 struct Finding {
   std::string rule;
   /// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs
-  /// bandwidth or breaks ordering on the best pair of a GPU. note: everything else. Remarks of an
-  /// import have a severity of their own.
+  /// bandwidth or breaks ordering on the best pair of a GPU, or may block it. note: everything
+  /// else. Remarks of an import have a severity of their own.
   Severity severity = Severity::note;
   std::size_t host = 0;
   std::string where;               ///< "h0/sw0 downstream port of h0/gpu0, bit RR"

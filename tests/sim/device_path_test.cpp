@@ -308,7 +308,8 @@ TEST(DevicePaths, ARangeGrowsWithItsParameters) {
         predict_message(simulator(), Hardware(lab.graph, library), read).latency.us(), 1.0};
   });
   EXPECT_GT(ranges[0].high / ranges[0].low, ranges[1].high / ranges[1].low);
-  expect_close("nothing but the model's own error", (1 + model_spread) * (1 + model_spread),
+  expect_close("nothing but the model's own error",
+               (1 + study::model_spread) * (1 + study::model_spread),
                ranges[1].high / ranges[1].low, 1e-9);
   ASSERT_FALSE(ranges[0].contributions.empty());
   EXPECT_TRUE(ranges[1].contributions.empty());

@@ -89,7 +89,7 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
   for (const auto& [kind, model] :
        study::models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
     for (const UncertainParameter& parameter :
-         uncertain_parameters(models(), kind, model, estimate_spread))
+         uncertain_parameters(models(), kind, model, study::estimate_spread))
       for (const Bound bound : {Bound::low, Bound::high})
         libraries.push_back(varied(models(), parameter, bound));
   ASSERT_GT(libraries.size(), 30U);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace literals;
 
-constexpr const char* one_side_blocked = "tests/data/one-side-blocked.json";
+constexpr const char* translating = "tests/data/translating-iommus.json";
 constexpr const char* two_dgx = "topologies/clusters/two-dgx-a100.json";
 
 struct Asked {
@@ -35,7 +35,7 @@ struct Asked {
 };
 
 TEST(Ask, RefusesWhatTheVerdictBlocksWithThePairsOwnFinding) {
-  const Asked asked(one_side_blocked);
+  const Asked asked(translating, {"h1.maps_peer_memory=false"});
   const Answer answer = asked.answer(asked.question("h0/gpu0", "h1/gpu0", PathKind::gdr));
   EXPECT_EQ(answer.prediction(), nullptr);
   ASSERT_NE(answer.refusal(), nullptr);
@@ -57,7 +57,7 @@ TEST(Ask, RefusesWhatTheVerdictBlocksWithThePairsOwnFinding) {
 }
 
 TEST(Ask, StagingGoesWhereThePairIsBlocked) {
-  const Asked asked(one_side_blocked);
+  const Asked asked(translating, {"h1.maps_peer_memory=false"});
   const Answer answer = asked.answer(asked.question("h0/gpu0", "h1/gpu0", PathKind::staged));
   ASSERT_NE(answer.prediction(), nullptr);
   EXPECT_TRUE(answer.admission.pairs.empty()) << "no peer traffic, no pair";
@@ -65,8 +65,7 @@ TEST(Ask, StagingGoesWhereThePairIsBlocked) {
 }
 
 TEST(Ask, SlowIsPredictedAndSaysWhichPair) {
-  const Asked asked(one_side_blocked, {"h1.kernel=6.1", "h1.cuda=12.2",
-                                       "h1.open_kernel_modules=true"});
+  const Asked asked(translating, {"h1.kernel=6.1", "h1.cuda=12.2", "h1.open_kernel_modules=true"});
   const Answer answer = asked.answer(asked.question("h0/gpu0", "h1/gpu0", PathKind::gdr));
   ASSERT_NE(answer.prediction(), nullptr);
   EXPECT_EQ(answer.admission.verdict, PairAnswer::slow);
@@ -122,11 +121,18 @@ TEST(Ask, APathThatDoesNotLeadThereIsRefusedWithoutAFinding) {
 }
 
 TEST(Ask, AnUnknownPairIsPredicted) {
-  // Without the peer-memory module, dma-buf decides, of which the file says nothing.
-  const Asked asked(one_side_blocked, {"iommu=off", "h1.nvidia_peermem=false"});
+  // h0 is slow, which says more than unknown; without it h1's unknown decides.
+  const Asked asked(translating, {"h0.iommu=off"});
   const Answer answer = asked.answer(asked.question("h0/gpu0", "h1/gpu0", PathKind::gdr));
   EXPECT_EQ(answer.admission.verdict, PairAnswer::unknown);
   EXPECT_NE(answer.prediction(), nullptr);
+  ASSERT_TRUE(answer.admission.worst.has_value());
+  const Pair& worst = asked.pair(*answer.admission.worst);
+  EXPECT_EQ(worst.from, "h1/gpu0");
+  const Finding& finding = asked.verdict.findings.at(*worst.decided_by);
+  EXPECT_EQ(finding.severity, Severity::warning);
+  EXPECT_NE(finding.remedy.find("\"maps_peer_memory\""), std::string::npos)
+      << "the member that decides: " << finding.remedy;
 }
 
 TEST(Ask, ARangeIsCappedByThePorts) {
@@ -149,8 +155,7 @@ TEST(Question, ItsJsonReadsBack) {
     "inline": false, "pageable": false, "window": "64MiB", "via": ["h0/nic1", "h1/nic2"],
     "depth": 7, "queue_pairs": 3, "completion_every": 5, "bidirectional": true, "range": true})";
   const json::Value written = json::parse(text, "question.json");
-  const Question question =
-      read_question(json::Node(written, "question.json"), lab.topology);
+  const Question question = read_question(json::Node(written, "question.json"), lab.topology);
   EXPECT_EQ(question.transfer.operation, Operation::read);
   EXPECT_EQ(question.options.queue_pairs, 3);
   EXPECT_EQ(json::dump(to_json(lab.graph, question)), json::dump(written));
@@ -160,8 +165,7 @@ TEST(Question, ItsJsonReadsBack) {
   EXPECT_EQ(copy.transfer.host_end, HostEnd::to);
   EXPECT_EQ(copy.options.depth, 128);
   const json::Value again = to_json(lab.graph, copy);
-  EXPECT_EQ(json::dump(to_json(lab.graph, read_question(json::Node(again, "again"),
-                                                        lab.topology))),
+  EXPECT_EQ(json::dump(to_json(lab.graph, read_question(json::Node(again, "again"), lab.topology))),
             json::dump(again));
 }
 
