@@ -173,6 +173,18 @@ TEST(Verify, TellsThePathThatAFigureCameFrom) {
   EXPECT_FALSE(study::is_downgrade(as_is));
 }
 
+TEST(Verify, APathThatTheVerdictBlocksIsLeftOutAndNamed) {
+  const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json",
+                                          {{"iommu", "translate"}, {"maps_peer_memory", "false"}});
+  const auto fit =
+      study::fit(sim::simulator(), topology, library(), read_figures(perftest(100), "t"), {}).at(0);
+  ASSERT_FALSE(fit.candidates.empty());
+  for (const auto& candidate : fit.candidates) EXPECT_NE(candidate.path, PathKind::gdr);
+  EXPECT_NE(report::verdict_text(fit).find("The verdict blocks gdr here (iommu-translating)."),
+            std::string::npos)
+      << report::verdict_text(fit);
+}
+
 TEST(Verify, HostMemoryProvesNothingAboutGpus) {
   std::string text = perftest(196);
   text.erase(0, text.find('\n') + 1);
