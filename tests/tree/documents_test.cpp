@@ -191,19 +191,20 @@ TEST(Documents, ConsoleBlocksShowWhatTheToolPrints) {
   const fs::path before = fs::current_path();
   fs::current_path(project);
   std::size_t shown = 0;
-  for (const auto& entry : fs::directory_iterator(project + "/docs")) {
-    if (entry.path().extension() != ".md") continue;
-    for (const Shown& one : console_blocks(entry.path().string())) {
+  std::vector<std::string> files{project + "/README.md"};
+  for (const auto& entry : fs::directory_iterator(project + "/docs"))
+    if (entry.path().extension() == ".md") files.push_back(entry.path().string());
+  for (const std::string& file : files)
+    for (const Shown& one : console_blocks(file)) {
       SCOPED_TRACE(one.place);
       ++shown;
       ASSERT_TRUE(one.command.starts_with("gdr ")) << "only gdr is run here";
       const ToolRun run = run_tool(one.command.substr(4));
-      EXPECT_EQ(run.code, 0) << run.out;
+      EXPECT_LE(run.code, 1) << run.out;  // 1: the answer is no
       EXPECT_EQ(missing_line(one.lines, lines_of(run.out)), "") << run.out;
     }
-  }
   fs::current_path(before);
-  EXPECT_GE(shown, 8U);
+  EXPECT_GE(shown, 10U);
 }
 
 TEST(Documents, AShownOutputIsHeldLineByLine) {
