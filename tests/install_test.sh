@@ -27,6 +27,15 @@ for path in gdr staged; do
 done
 "$consumer" "$source/topologies/clusters/two-dgx-a100.json" h0/gpu0 h1/gpu0 >"$work/a100" || fail "the consumer fails on two-dgx-a100"
 
+# What the tool refuses, the library refuses, with the same reason.
+sed 's/"nvidia_peermem": true/"nvidia_peermem": true, "maps_peer_memory": false/' "$source/tests/data/translating-iommus.json" >"$work/blocked.json"
+refused=$("$consumer" "$work/blocked.json" h0/gpu0 h1/gpu0) || fail "the consumer fails on a blocked pair"
+grep -q '^gdr .*not possible: h1/gpu0 and h1/nic0 cannot reach each other (iommu-translating)' <<<"$refused" || fail "the consumer does not refuse: $refused"
+grep -q '^staged .* GB/s$' <<<"$refused" || fail "the consumer does not predict staged: $refused"
+if "$work/moved/bin/gdr" predict "$work/blocked.json" --from h0/gpu0 --to h1/gpu0 --path gdr --format json >"$work/refused.json"; then fail "predict does not refuse"; fi
+reason=$(sed -n 's/.*"reason": "\(.*\)",\{0,1\}$/\1/p' "$work/refused.json")
+[ -n "$reason" ] && grep -qF "$reason" <<<"$refused" || fail "predict says: $reason; the consumer: $refused"
+
 # The transport needs no data: both ends of examples/consumer/transfer.cpp are in one process.
 transferred=$("$work/consumer/transfer" 2>"$work/transfer.log") || fail "the transfer fails: $(cat "$work/transfer.log")"
 [ "$transferred" = "1MiB of 'x' arrived, immediate 7" ] || fail "the transfer said: $transferred"

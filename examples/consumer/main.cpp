@@ -3,11 +3,11 @@
 #include <string>
 
 #include "gdr/catalog/model_library.hpp"
-#include "gdr/sim/predict.hpp"
+#include "gdr/study/ask.hpp"
 #include "gdr/topology/topology_json.hpp"
 
 /// Predicts a transfer of 1 MiB between two GPUs, with GPUDirect RDMA and staged through host
-/// memory: consumer [TOPOLOGY FROM TO]
+/// memory, where the verdict says that it works: consumer [TOPOLOGY FROM TO]
 int main(int argc, char** argv) {
   if (argc != 1 && argc != 4) {
     std::fputs("usage: consumer [TOPOLOGY FROM TO]\n", stderr);
@@ -23,9 +23,11 @@ int main(int argc, char** argv) {
     const gdr::Graph graph(topology);
     const gdr::ModelLibrary models(data + "/models");
     const gdr::Hardware hardware(graph, models);
+    const gdr::Verdict verdict = gdr::judge(graph, models);
     gdr::sim::Simulator simulator;
 
-    gdr::Transfer transfer;
+    gdr::study::Question question;
+    gdr::Transfer& transfer = question.transfer;
     transfer.from = gdr::find_device(topology, argc == 4 ? argv[2] : "h0/gpu2");
     transfer.to = gdr::find_device(topology, argc == 4 ? argv[3] : "h1/gpu2");
     transfer.size = gdr::parse_bytes("1MiB");
@@ -34,9 +36,14 @@ int main(int argc, char** argv) {
                 gdr::label(topology, transfer.to).c_str(), models.folder().c_str());
     for (const gdr::PathKind path : {gdr::PathKind::gdr, gdr::PathKind::staged}) {
       transfer.path = path;
-      const gdr::sim::Prediction p = gdr::sim::predict(simulator, hardware, transfer, {});
-      std::printf("%-6s  %7.1f us  %5.2f GB/s\n", std::string(gdr::to_string(path)).c_str(),
-                  p.latency.us(), p.bandwidth.gigabytes_per_second());
+      const gdr::study::Answer answer = gdr::study::ask(hardware, verdict, simulator, question);
+      const std::string name(gdr::to_string(path));
+      if (const gdr::sim::Prediction* p = answer.prediction())
+        std::printf("%-6s  %7.1f us  %5.2f GB/s\n", name.c_str(), p->latency.us(),
+                    p->bandwidth.gigabytes_per_second());
+      else
+        std::printf("%-6s  not possible: %s\n", name.c_str(),
+                    gdr::study::reason_of(*answer.refusal(), verdict).c_str());
     }
     return 0;
   } catch (const std::exception& error) {

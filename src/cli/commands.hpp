@@ -8,7 +8,11 @@ namespace CLI {
 class App;
 }
 
+namespace gdr::report {}
+
 namespace gdr::cli {
+
+using namespace report;  // what commands print with
 
 /// What every subcommand gets from main: the models, and where the exit code goes.
 struct Context {

@@ -17,6 +17,7 @@
 #include "src/common/error.hpp"
 #include "src/common/file.hpp"
 #include "src/report/agreement_output.hpp"
+#include "src/study/ask.hpp"
 
 // gdr emulate --compare: the stages of gdr explain beside what guests moved.
 
@@ -88,16 +89,18 @@ void check_programs(const EmulateOptions& options) {
         "--transfer has options of gdr transfer, which does not run beside programs of your own");
 }
 
-void check_plan(const Topology& topology, const TransferPlan& plan) {
+/// Why guests cannot run a plan; empty: they can.
+std::string why_not_compared(const Topology& topology, const TransferPlan& plan) {
   const bool gpus = get(topology, plan.transfer.from).kind == DeviceKind::gpu &&
                     get(topology, plan.transfer.to).kind == DeviceKind::gpu;
   if (!plan.from_nic || !plan.to_nic || !gpus)
-    throw InputError("--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU");
+    return "--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU";
   if (number_of(topology, *plan.from_nic) != number_of(topology, *plan.to_nic))
-    throw InputError(fmt::format(
+    return fmt::format(
         "{} and {}: emulated NICs reach those of their own number alone; choose two with --via, as "
-        "in {}",
-        label(topology, *plan.from_nic), label(topology, *plan.to_nic), "--via h0/nic0,h1/nic0"));
+        "in --via h0/nic0,h1/nic0",
+        label(topology, *plan.from_nic), label(topology, *plan.to_nic));
+  return {};
 }
 
 /// As explain: a path that was asked for by name must be possible, of all those that are are taken.
@@ -112,16 +115,18 @@ std::vector<ComparedPath> plans_of(const Graph& graph, const ModelLibrary& model
   for (const Transfer& asked : transfers) {
     if (asked.size != transfers.front().size)
       throw InputError(fmt::format("--size {}: --compare takes one size", options.size));
-    try {
-      const Transfer transfer = with_best_nics(topology, verdict, asked);
-      const PathVerdict answer = verdict_of(graph, models, verdict, transfer);
-      if (answer.answer == PairAnswer::blocked) throw InputError(answer.reason);
-      paths.push_back({plan_transfer(graph, models, transfer), {}, {}, ""});
-      check_plan(topology, paths.back().plan);
-    } catch (const InputError& error) {
-      if (transfer_of.path != "all") throw;
-      skipped.push_back({std::string(to_string(asked.path)), error.what()});
+    const study::Admission admission = study::admit(graph, models, verdict, asked);
+    std::string reason;
+    if (admission.refusal) {
+      reason = study::reason_of(*admission.refusal, verdict);
+    } else {
+      TransferPlan plan = plan_transfer(graph, models, admission.transfer);
+      reason = why_not_compared(topology, plan);
+      if (reason.empty()) paths.push_back({std::move(plan), {}, {}, ""});
     }
+    if (reason.empty()) continue;
+    if (transfer_of.path != "all") throw InputError(reason);
+    skipped.push_back({std::string(to_string(asked.path)), reason});
   }
   if (paths.empty())
     throw InputError("--compare: no path leads from one to the other: " + skipped.front().reason);

@@ -21,6 +21,7 @@
 #include "src/common/error.hpp"
 #include "src/common/file.hpp"
 #include "src/common/json.hpp"
+#include "src/report/output.hpp"
 
 namespace gdr::cli {
 namespace {
@@ -222,7 +223,7 @@ ListRow row_of(const std::string& name, std::string about) {
 }  // namespace
 
 int emulate_list() {
-  std::vector<ListRow> rows{{"NAME", "PROCESS", "HOSTS", "TOPOLOGY", "FILE"}};
+  std::vector<std::vector<std::string>> rows{{"NAME", "PROCESS", "HOSTS", "TOPOLOGY", "FILE"}};
   const std::string folder = emu::sessions_folder();
   for (const std::string& name : emu::session_names(folder)) {
     const emu::SessionFiles files = emu::session_files(folder, name);
@@ -230,22 +231,14 @@ int emulate_list() {
       emu::clean_up(files);
       continue;
     }
-    rows.push_back(row_of(name, read_file(files.lock)));
+    const ListRow row = row_of(name, read_file(files.lock));
+    rows.emplace_back(row.begin(), row.end());
   }
   if (rows.size() == 1) {
     say("no guests are up");
     return 0;
   }
-  std::array<std::size_t, 4> widths{};
-  for (const ListRow& row : rows)
-    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const ListRow& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i)
-      text += fmt::format("{:<{}}  ", row[i], widths[i]);
-    text += row.back() + "\n";
-  }
-  write_file("-", text);
+  write_file("-", report::table(rows, {false, 0, 0}));
   return 0;
 }
 

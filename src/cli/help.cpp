@@ -5,6 +5,8 @@
 #include "src/report/output.hpp"
 
 namespace gdr::cli {
+
+using namespace report;
 namespace {
 
 constexpr std::size_t terminal_width = 80;

@@ -11,6 +11,8 @@
 #include "src/report/output.hpp"
 
 namespace gdr::cli {
+
+using namespace report;
 namespace {
 
 std::int64_t number(const json::Value* value) {

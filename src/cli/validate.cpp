@@ -1,19 +1,12 @@
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include "src/cli/commands.hpp"
 #include "src/cli/progress.hpp"
 #include "src/common/error.hpp"
 #include "src/common/file.hpp"
-#include "src/report/names.hpp"
-#include "src/report/output.hpp"
-#include "src/report/validate_html.hpp"
+#include "src/report/validate_report.hpp"
 #include "src/study/validate.hpp"
 
 namespace gdr::cli {
@@ -29,181 +22,12 @@ struct Options {
   bool no_ranges = false;
 };
 
-using Results = std::vector<const sim::CaseResult*>;
-
-std::string unit(const sim::PublishedCase& published) {
-  return sim::is_bandwidth(published.metric) ? "GB/s" : "us";
-}
-
-std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100); }
-
-/// Three digits: what a prediction may be off by is not known better.
-std::string rough_number(double value) {
-  const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 6);
-  return fmt::format("{:.{}f}", value, decimals);
-}
-
-std::string range_text(const sim::CaseResult& result) {
-  if (result.high <= 0) return {};
-  return fmt::format("{}..{}{}", rough_number(result.low), rough_number(result.high),
-                     result.in_range() ? "" : "!");
-}
-
-/// A name that the figures leave no room for in 80 columns stands on a line of its own above them.
-std::string case_table(const Results& results) {
-  constexpr std::size_t longest_name = 35;
-  std::vector<std::vector<std::string>> rows{{"case", "pred.", "meas.", "unit", "error", "range"}};
-  std::vector<std::string> above(1);
-  for (const sim::CaseResult* r : results) {
-    const std::string& name = r->published->name;
-    const bool fits = name.size() <= longest_name;
-    above.push_back(fits ? "" : name + "\n");
-    rows.push_back({fits ? name : "", short_number(r->predicted),
-                    short_number(r->published->measured), unit(*r->published), percent(r->error()),
-                    range_text(*r)});
-  }
-  std::string text;
-  const std::vector<std::string> lines = split(table(rows), '\n');
-  for (std::size_t i = 0; i < rows.size(); ++i) text += above[i] + lines[i] + "\n";
-  return text;
-}
-
-std::vector<std::string> summary_row(const std::string& name, const Results& results, bool ranges) {
-  const sim::Errors errors = sim::errors_of(results);
-  return {name,
-          fmt::format("{}", errors.count),
-          fmt::format("{:.1f} %", errors.median * 100),
-          fmt::format("{:.1f} %", errors.percentile90 * 100),
-          ranges ? fmt::format("{:.0f} %", errors.in_range * 100) : "",
-          ranges ? fmt::format("{:.2f}", errors.range) : ""};
-}
-
-/// Category by category, in order of name.
-std::map<std::string, Results> by_category(const Results& results) {
-  std::map<std::string, Results> categories;
-  for (const sim::CaseResult* result : results)
-    categories[result->published->category].push_back(result);
-  return categories;
-}
-
-std::string summary(const Results& results, bool ranges) {
-  std::vector<std::vector<std::string>> rows{
-      {"category", "cases", "median |error|", "90 %", "in range", "high/low"}};
-  for (const auto& [name, some] : by_category(results))
-    rows.push_back(summary_row(name, some, ranges));
-  rows.push_back(summary_row("all", results, ranges));
-  return table(rows);
-}
-
-Results worst(Results results, std::size_t count) {
-  std::stable_sort(results.begin(), results.end(), [](const auto* a, const auto* b) {
-    return std::abs(a->error()) > std::abs(b->error());
-  });
-  results.resize(std::min(results.size(), count));
-  return results;
-}
-
-std::string to_text(const Results& validation, const Results& calibration,
-                    const sim::PublishedCases& all, bool ranges) {
-  std::string text;
-  for (const auto& [title, results] :
-       {std::pair{"Validation: figures that no parameter was fitted to", validation},
-        std::pair{"Calibration: figures that parameters may rest on", calibration}}) {
-    if (results.empty()) continue;
-    text += fmt::format("{}\n\n", title);
-    for (const auto& [name, some] : by_category(results))
-      text += fmt::format("{}\n{}\n", name, case_table(some));
-    text += summary(results, ranges) + "\n";
-    text += "pred., meas.: predicted and measured.\n";
-    if (ranges)
-      text +=
-          "range: what the prediction may be off by; ! the measured value lies outside.\nin range: "
-          "share of measured values inside; high/low: of the ranges, median.\n";
-    text += "\n";
-  }
-  if (!validation.empty()) {
-    text += "The worst of validation\n\n";
-    for (const sim::CaseResult* r : worst(validation, 10)) {
-      text += wrapped(fmt::format("{} ({}): {}{}", r->published->name, percent(r->error()),
-                                  short_number(r->predicted), " " + unit(*r->published)),
-                      2) +
-              "\n";
-      if (const std::string name = sim::name(*r->hardware, r->bottleneck); !name.empty())
-        text += wrapped("  limited by " + name, 4) + "\n";
-      for (const std::string& estimate : r->estimates)
-        text += wrapped("  estimate " + estimate, 4) + "\n";
-    }
-    text += "\n";
-  }
-  if (!all.left_out.empty()) {
-    text += fmt::format("Left out, and why ({})\n\n", all.left_out.size());
-    std::map<std::string, std::vector<std::string>> reasons;
-    for (const sim::LeftOut& left : all.left_out) reasons[left.reason].push_back(left.name);
-    for (const auto& [reason, names] : reasons) {
-      std::string list;
-      for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-      text += wrapped(fmt::format("{}: {}", reason, list), 2) + "\n";
-    }
-  }
-  return text;
-}
-
-json::Value errors_to_json(const Results& results) {
-  const sim::Errors errors = sim::errors_of(results);
-  const bool ranges = errors.range > 0;
-  return json::Object{{"cases", static_cast<std::int64_t>(errors.count)},
-                      {"median", rounded(errors.median)},
-                      {"percentile90", rounded(errors.percentile90)},
-                      {"in_range", ranges ? rounded(errors.in_range) : json::Value()},
-                      {"high_over_low", ranges ? rounded(errors.range) : json::Value()}};
-}
-
-std::string to_json_text(const Results& validation, const Results& calibration,
-                         const sim::PublishedCases& all) {
-  json::Array cases;
-  for (const Results* results : {&validation, &calibration})
-    for (const sim::CaseResult* r : *results) {
-      const sim::PublishedCase& p = *r->published;
-      json::Value one(json::Object{{"name", p.name},
-                                   {"category", p.category},
-                                   {"use", p.calibration ? "calibration" : "validation"},
-                                   {"platform", p.platform},
-                                   {"metric", to_string(p.metric)},
-                                   {"unit", unit(p)},
-                                   {"predicted", rounded(r->predicted)},
-                                   {"measured", rounded(p.measured)},
-                                   {"error", rounded(r->error())}});
-      if (r->high > 0) {
-        one.set("low", rounded(r->low));
-        one.set("high", rounded(r->high));
-      }
-      if (const std::string name = sim::name(*r->hardware, r->bottleneck); !name.empty())
-        one.set("bottleneck", name);
-      json::Array estimates;
-      for (const std::string& estimate : r->estimates) estimates.emplace_back(estimate);
-      if (!estimates.empty()) one.set("estimates", std::move(estimates));
-      one.set("source", p.source);
-      cases.push_back(std::move(one));
-    }
-  json::Object categories;
-  for (const auto& [name, some] : by_category(validation))
-    categories.emplace_back(name, errors_to_json(some));
-  json::Array left_out;
-  for (const sim::LeftOut& left : all.left_out)
-    left_out.emplace_back(json::Object{{"name", left.name}, {"reason", left.reason}});
-  return json::dump(json::Object{{"format", 1},
-                                 {"validation", errors_to_json(validation)},
-                                 {"calibration", errors_to_json(calibration)},
-                                 {"categories", std::move(categories)},
-                                 {"cases", std::move(cases)},
-                                 {"left_out", std::move(left_out)}});
-}
-
-std::vector<sim::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models,
-                                       const std::vector<sim::PublishedCase>& cases, bool ranges) {
+std::vector<study::CaseResult> run_cases(sim::Simulator& simulator, const ModelLibrary& models,
+                                         const std::vector<study::PublishedCase>& cases,
+                                         bool ranges) {
   Progress progress(ranges ? "running published cases and their ranges" : "running published cases",
                     cases.size());
-  return sim::run_published(simulator, models, cases, ranges, [&] { progress.step(); });
+  return study::run_published(simulator, models, cases, ranges, [&] { progress.step(); });
 }
 
 int run(const Options& options, const ModelLibrary& models) {
@@ -211,7 +35,7 @@ int run(const Options& options, const ModelLibrary& models) {
   const std::vector<std::string> paths =
       options.paths.empty() ? std::vector<std::string>{models.folder() + "/published"}
                             : options.paths;
-  const sim::PublishedCases all = sim::load_published(paths, data / "topologies");
+  const study::PublishedCases all = study::load_published(paths, data / "topologies");
   if (all.cases.empty())
     throw InputError(
         "no case in " +
@@ -219,15 +43,13 @@ int run(const Options& options, const ModelLibrary& models) {
         "; give a file or folder of cases");
   sim::Simulator simulator;
   const auto results = run_cases(simulator, models, all.cases, !options.no_ranges);
-  Results validation;
-  Results calibration;
-  for (const sim::CaseResult& result : results)
-    (result.published->calibration ? calibration : validation).push_back(&result);
-  if (options.format == "json") write_file("-", to_json_text(validation, calibration, all));
-  else if (options.format == "html")
-    write_file("-", validation_to_html(validation, calibration, all));
-  else write_file("-", to_text(validation, calibration, all, !options.no_ranges));
-  const sim::Errors errors = sim::errors_of(validation);
+  report::Validation run{{}, {}, all, !options.no_ranges};
+  for (const study::CaseResult& result : results)
+    (result.published->calibration ? run.calibration : run.validation).push_back(&result);
+  write_file("-", options.format == "json"   ? json::dump(report::to_json(run))
+                  : options.format == "html" ? report::to_html(run)
+                                             : report::to_text(run));
+  const study::Errors errors = study::errors_of(run.validation);
   return errors.median <= most_median && errors.percentile90 <= most_percentile90 ? 0 : 1;
 }
 

@@ -150,11 +150,20 @@ struct TransferPlan {
 std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device,
                                     bool rdma);
 
+/// The NIC that a transfer between hosts takes on the host of one of its ends: the one of `via`
+/// there, else the nearest.
+std::optional<DeviceId> nic_for(const Graph& graph, const ModelLibrary& models,
+                                const Transfer& transfer, DeviceId end);
+
 /// Throws InputError unless the size is from 1 B to 16 GiB.
 void check_size(Bytes size);
 
-/// Lays out the stages. Throws InputError when the path does not exist on this topology, saying
-/// why.
+/// What keeps a transfer off its path on this topology, as a sentence; nullopt: nothing. Throws
+/// InputError when its ends, NICs or size make no sense whatever the path.
+std::optional<std::string> obstacle(const Graph& graph, const ModelLibrary& models,
+                                    const Transfer& transfer);
+
+/// Lays out the stages. Throws InputError with the obstacle where there is one.
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models,
                            const Transfer& transfer);
 

@@ -43,6 +43,13 @@ std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& mode
   return take_nics_in_turn(candidates).back();
 }
 
+std::optional<DeviceId> nic_for(const Graph& graph, const ModelLibrary& models,
+                                const Transfer& transfer, DeviceId end) {
+  for (const DeviceId& nic : transfer.via)
+    if (nic.host == end.host) return nic;
+  return nearest_nic(graph, models, end, transfer.path != PathKind::tcp);
+}
+
 namespace {
 
 using namespace gdr::literals;
@@ -67,6 +74,11 @@ Bytes even_share(Bytes size, Bytes buffer) {
   if (buffers <= 1) return size;
   const std::uint64_t even = (size.count + buffers - 1) / buffers;
   return std::min(buffer, Bytes{(even + page.count - 1) / page.count * page.count});
+}
+
+const NicModel& model_of(const Graph& graph, const ModelLibrary& models, DeviceId nic) {
+  const Device& device = get(graph.topology(), nic);
+  return models.nic(device.model.empty() ? "generic" : device.model);
 }
 
 /// Builds the stages of one transfer in order.
@@ -180,8 +192,8 @@ class Planner {
 
   void between_hosts() {
     const Transfer& t = plan_.transfer;
-    plan_.from_nic = choose_nic(t.from);
-    plan_.to_nic = choose_nic(t.to);
+    plan_.from_nic = nic_for(graph_, models_, t, t.from);
+    plan_.to_nic = nic_for(graph_, models_, t, t.to);
     const bool bounce = t.memory == MemoryKind::gpu && t.path != PathKind::gdr;
     const bool sockets = t.path == PathKind::tcp;
     if (sockets) protocol_ = Protocol::tcp;
@@ -199,8 +211,8 @@ class Planner {
                                 : graph_.memory(t.to.host, plan_.to_numa);
     const VertexId from_nic = graph_.device(*plan_.from_nic);
     const VertexId to_nic = graph_.device(*plan_.to_nic);
-    if (t.inlined) check_inline(*plan_.from_nic);
-    else add_read(Mover::nic_read, from_nic, source, from_nic);
+    // With inline the CPU puts the payload into the work request: the NIC reads nothing.
+    if (!t.inlined) add_read(Mover::nic_read, from_nic, source, from_nic);
     add_wire(from_nic, to_nic);
     const std::size_t wire_end = plan_.stages.size();
     add_write(Mover::nic_write, to_nic, to_nic, target);
@@ -213,49 +225,6 @@ class Planner {
   }
 
  private:
-  /// A NIC speaks the fabric's link layer or none of its traffic gets out.
-  void check_fabric(DeviceId nic) const {
-    const Topology& topology = graph_.topology();
-    if (!topology.fabric) return;
-    const std::string& wanted = models_.fabric(topology.fabric->model).link_layer.value;
-    const Device& device = get(topology, nic);
-    const std::string has =
-        device.link_layer
-            ? std::string(to_string(*device.link_layer))
-            : models_.nic(device.model.empty() ? "generic" : device.model).link_layers.value;
-    if (has.find(wanted) == std::string::npos)
-      throw InputError(
-          fmt::format("{} speaks {} and the fabric {} is {}; choose another fabric (--set "
-                      "fabric.model=...) or NIC (--via)",
-                      label(topology, nic), has, topology.fabric->model, wanted));
-  }
-
-  void check_inline(DeviceId nic) const {
-    const Device& device = get(graph_.topology(), nic);
-    const Bytes most =
-        models_.nic(device.model.empty() ? "generic" : device.model).inline_threshold.value;
-    if (plan_.transfer.size > most)
-      throw InputError(fmt::format("{} takes at most {} inline, and {} are to go",
-                                   label(graph_.topology(), nic), to_string(most),
-                                   to_string(plan_.transfer.size)));
-  }
-
-  DeviceId choose_nic(DeviceId device) {
-    for (const DeviceId& nic : plan_.transfer.via) {
-      if (nic.host != device.host) continue;
-      check_fabric(nic);
-      return nic;
-    }
-    const bool rdma = plan_.transfer.path != PathKind::tcp;
-    const auto nic = nearest_nic(graph_, models_, device, rdma);
-    if (nic) check_fabric(*nic);
-    if (!nic)
-      throw InputError(fmt::format("host {} has no NIC{}; the path {} needs one",
-                                   graph_.topology().hosts.at(device.host).name,
-                                   rdma ? " that does RDMA" : "", to_string(plan_.transfer.path)));
-    return *nic;
-  }
-
   void copy_out() {
     const DeviceId from = plan_.transfer.from;
     add_write(Mover::copy_engine, graph_.device(from), graph_.device(from),
@@ -425,45 +394,87 @@ void check_ends(const Graph& graph, const Transfer& t) {
   if (t.from == t.to && t.host_end == HostEnd::none)
     throw InputError(
         fmt::format("{} is both ends; there is nothing to move", label(graph.topology(), t.from)));
+  check_via(graph, t);
+}
+
+/// Why the path cannot carry such a transfer on any topology; nullopt: it can.
+std::optional<std::string> obstacle_of_kind(const Graph& graph, const Transfer& t) {
+  const bool within = t.from.host == t.to.host;
   if (t.initiator != Initiator::cpu &&
       (within || t.path != PathKind::gdr || t.host_end != HostEnd::none))
-    throw InputError(
-        fmt::format("the initiator {} goes with the path gdr between GPUs of two hosts",
-                    to_string(t.initiator)));
+    return fmt::format("the initiator {} goes with the path gdr between GPUs of two hosts",
+                       to_string(t.initiator));
   if (t.inlined && (t.path != PathKind::rdma || t.operation == Operation::read))
-    throw InputError("only a write or send of host memory (path rdma) can be inline");
-  if (t.pageable && t.path != PathKind::copy)
-    throw InputError("only the path copy has pageable memory");
-  check_via(graph, t);
+    return "only a write or send of host memory (path rdma) can be inline";
+  if (t.pageable && t.path != PathKind::copy) return "only the path copy has pageable memory";
+  const std::vector<PathKind> possible = paths_between(graph, t);
+  if (std::find(possible.begin(), possible.end(), t.path) == possible.end()) {
+    std::vector<std::string_view> names;
+    for (const PathKind path : possible) names.push_back(to_string(path));
+    const bool host_memory = t.host_end != HostEnd::none || t.memory == MemoryKind::host;
+    return fmt::format("the path {} does not lead from {} to {} ({} memory, {}); there are: {}",
+                       to_string(t.path), from_label(graph, t), to_label(graph, t),
+                       host_memory ? "host" : "GPU", within ? "one host" : "two hosts",
+                       fmt::join(names, ", "));
+  }
+  if (t.host_end == HostEnd::none && within && t.memory == MemoryKind::host)
+    return fmt::format("{} and {} are on one host; host memory to host memory needs two hosts",
+                       label(graph.topology(), t.from), label(graph.topology(), t.to));
+  return std::nullopt;
+}
+
+/// What is in the way of a side of a transfer between hosts: there is no NIC, or one that does not
+/// speak the fabric's link layer, so that none of its traffic gets out.
+std::optional<std::string> obstacle_of_side(const Graph& graph, const ModelLibrary& models,
+                                            const Transfer& t, DeviceId end) {
+  const Topology& topology = graph.topology();
+  const auto nic = nic_for(graph, models, t, end);
+  if (!nic)
+    return fmt::format("host {} has no NIC{}; the path {} needs one",
+                       topology.hosts.at(end.host).name,
+                       t.path == PathKind::tcp ? "" : " that does RDMA", to_string(t.path));
+  if (!topology.fabric) return std::nullopt;
+  const std::string& wanted = models.fabric(topology.fabric->model).link_layer.value;
+  const Device& device = get(topology, *nic);
+  const std::string has = device.link_layer ? std::string(to_string(*device.link_layer))
+                                            : model_of(graph, models, *nic).link_layers.value;
+  if (has.find(wanted) != std::string::npos) return std::nullopt;
+  return fmt::format(
+      "{} speaks {} and the fabric {} is {}; choose another fabric (--set "
+      "fabric.model=...) or NIC (--via)",
+      label(topology, *nic), has, topology.fabric->model, wanted);
 }
 
 }  // namespace
 
+std::optional<std::string> obstacle(const Graph& graph, const ModelLibrary& models,
+                                    const Transfer& t) {
+  check_ends(graph, t);
+  if (auto found = obstacle_of_kind(graph, t)) return found;
+  if (t.from.host == t.to.host) return std::nullopt;
+  for (const DeviceId end : {t.from, t.to})
+    if (auto found = obstacle_of_side(graph, models, t, end)) return found;
+  const DeviceId nic = *nic_for(graph, models, t, t.from);
+  const Bytes most = model_of(graph, models, nic).inline_threshold.value;
+  if (t.inlined && t.size > most)
+    return fmt::format("{} takes at most {} inline, and {} are to go", label(graph.topology(), nic),
+                       to_string(most), to_string(t.size));
+  if (!graph.topology().fabric)
+    return fmt::format(
+        "{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": "
+        "{{\"model\": \"infiniband\"}}",
+        graph.topology().name);
+  return std::nullopt;
+}
+
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models,
                            const Transfer& transfer) {
-  check_ends(graph, transfer);
-  const std::vector<PathKind> possible = paths_between(graph, transfer);
-  if (std::find(possible.begin(), possible.end(), transfer.path) == possible.end()) {
-    std::vector<std::string_view> names;
-    for (const PathKind path : possible) names.push_back(to_string(path));
-    const bool host_memory =
-        transfer.host_end != HostEnd::none || transfer.memory == MemoryKind::host;
-    throw InputError(fmt::format(
-        "the path {} does not lead from {} to {} ({} memory, {}); there are: {}",
-        to_string(transfer.path), from_label(graph, transfer), to_label(graph, transfer),
-        host_memory ? "host" : "GPU",
-        transfer.from.host == transfer.to.host ? "one host" : "two hosts", fmt::join(names, ", ")));
-  }
-  const bool one_host = transfer.from.host == transfer.to.host;
-  if (one_host && transfer.host_end == HostEnd::none && transfer.memory == MemoryKind::host)
-    throw InputError(
-        fmt::format("{} and {} are on one host; host memory to host memory needs two hosts",
-                    label(graph.topology(), transfer.from), label(graph.topology(), transfer.to)));
+  if (const auto found = obstacle(graph, models, transfer)) throw InputError(*found);
   const auto is_drive = [&](DeviceId end) {
     return get(graph.topology(), end).kind == DeviceKind::nvme;
   };
   Planner planner(graph, models, transfer);
-  if (!one_host) planner.between_hosts();
+  if (transfer.from.host != transfer.to.host) planner.between_hosts();
   else if (transfer.host_end != HostEnd::none) planner.with_host_memory();
   else if (is_drive(transfer.from) || is_drive(transfer.to)) planner.storage();
   else planner.between_gpus_of_one_host();

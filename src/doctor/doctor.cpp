@@ -1,6 +1,7 @@
 #include "src/doctor/doctor.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "src/common/error.hpp"
 #include "src/verdict/verdict.hpp"
@@ -36,8 +37,13 @@ std::optional<Topology> topology_of(const std::vector<NamedText>& inputs,
   }
 }
 
+/// Rules of the verdict that say what the input leaves out.
+constexpr std::array<std::string_view, 6> left_out{"acs-unknown",          "cpu-unknown",
+                                                   "gpu-class-unknown",    "iommu-unknown",
+                                                   "nccl-version-unknown", "peermem-unknown"};
+
 Check check_of(const Finding& finding) {
-  const bool unknown = finding.rule.ends_with("-unknown");
+  const bool unknown = std::find(left_out.begin(), left_out.end(), finding.rule) != left_out.end();
   Check check{finding.rule,     unknown ? State::unknown : State::problem,
               finding.severity, finding.message,
               finding.remedy,   finding.where};

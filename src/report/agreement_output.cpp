@@ -6,7 +6,7 @@
 
 #include "src/report/output.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 using agreement::Row;
@@ -212,4 +212,4 @@ json::Value compared_to_json(const Graph& graph, const std::vector<ComparedPath>
   return document;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -6,7 +6,7 @@
 #include "emu/agreement/agreement.hpp"
 #include "src/common/json.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// One transfer of `gdr emulate --compare`.
 struct ComparedPath {
@@ -30,4 +30,4 @@ std::string compared_to_text(const Graph& graph, const std::vector<ComparedPath>
 json::Value compared_to_json(const Graph& graph, const std::vector<ComparedPath>& paths,
                              const std::vector<SkippedPath>& skipped);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -13,7 +13,7 @@
 #include "src/report/output.hpp"
 #include "src/report/tree_layout.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 double end_of(const std::vector<TracedPath>& traced) {
@@ -38,8 +38,9 @@ std::string time_svg(const Hardware& hardware, const TracedPath& path, double en
         x(end * i / 4), height - 22, height - 8, short_number(end * i / 4));
   for (std::size_t s = 0; s < path.timeline.steps.size(); ++s) {
     const double y = static_cast<double>(s) * row + 4;
-    svg += fmt::format("<text x=\"0\" y=\"{:.1f}\">{}</text>\n", y + 12,
-                       html_escaped(sim::name(hardware, path.timeline.steps[s].id).substr(0, 40)));
+    svg +=
+        fmt::format("<text x=\"0\" y=\"{:.1f}\">{}</text>\n", y + 12,
+                    html_escaped(report::name(hardware, path.timeline.steps[s].id).substr(0, 40)));
     double from = -1;
     double to = -1;
     const auto flush = [&] {
@@ -79,7 +80,7 @@ std::string comparison_table(const Hardware& hardware, const std::vector<sim::Ex
       [](const sim::Prediction& p) { return short_number(p.completion.us()); });
   row("GB/s, steady",
       [](const sim::Prediction& p) { return short_number(p.bandwidth.gigabytes_per_second()); });
-  row("limited by", [&](const sim::Prediction& p) { return sim::name(hardware, p.bottleneck); });
+  row("limited by", [&](const sim::Prediction& p) { return report::name(hardware, p.bottleneck); });
   row("host memory passes",
       [](const sim::Prediction& p) { return fmt::format("{:g}", p.host_memory_bytes_per_byte); });
   row("PCIe bytes per byte",
@@ -105,7 +106,7 @@ std::string steps_table(const Hardware& hardware, const sim::Explanation& path) 
     }
     text += fmt::format(
         "<tr><td>{}. {}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"left\">{}</td></tr>\n",
-        ++number, html_escaped(sim::name(hardware, stage.step)),
+        ++number, html_escaped(report::name(hardware, stage.step)),
         short_number(stage.times.begin.us()), short_number(stage.times.end.us()),
         stage.mover ? to_string(stage.bytes) : "", way);
   }
@@ -142,7 +143,7 @@ std::string explanation_to_html(const Hardware& hardware,
   for (std::size_t i = 0; i < paths.size(); ++i) {
     body += fmt::format("<h2>{}</h2>\n", to_string(paths[i].prediction.transfer.path));
     body += fmt::format("<p>Limited by {}.</p>\n",
-                        html_escaped(sim::name(hardware, paths[i].prediction.bottleneck)));
+                        html_escaped(report::name(hardware, paths[i].prediction.bottleneck)));
     const std::vector<HopArrow> arrows = arrows_of(paths[i], layout);
     body += tree_svg(layout, arrows, limiting_boxes(paths[i], layout, arrows));
     body += time_svg(hardware, traced[i], end);
@@ -151,4 +152,4 @@ std::string explanation_to_html(const Hardware& hardware,
   return html_page(title, body);
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -10,7 +10,7 @@
 #include "src/report/names.hpp"
 #include "src/report/output.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 /// Names of tracks get numbers in order of first use.
@@ -53,10 +53,10 @@ std::string to_trace(const Hardware& hardware, const std::vector<TracedPath>& pa
     Tracks tracks(process);
     for (const sim::Span& span : path.timeline.spans) {
       const sim::Timeline::Step& step = path.timeline.steps[span.stage];
-      const std::string step_name = sim::name(hardware, step.id);
+      const std::string step_name = report::name(hardware, step.id);
       std::vector<std::string> names;
       for (const sim::ResourceId& resource : step.resources)
-        names.push_back(sim::name(hardware, resource) + ": " + step_name);
+        names.push_back(report::name(hardware, resource) + ": " + step_name);
       if (names.empty()) names.push_back(step_name);
       names.erase(std::unique(names.begin(), names.end()), names.end());
       for (const std::string& name : names) {
@@ -103,12 +103,13 @@ std::string time_line_text(const Hardware& hardware, const std::vector<TracedPat
       }
       for (std::size_t c = first; c <= last && c < columns; ++c)
         if (bar[c] == ' ') bar[c] = '.';
-      text += fmt::format("  {:<{}}|{}|\n",
-                          sim::name(hardware, path.timeline.steps[s].id).substr(0, name_width - 1),
-                          name_width - 1, bar);
+      text +=
+          fmt::format("  {:<{}}|{}|\n",
+                      report::name(hardware, path.timeline.steps[s].id).substr(0, name_width - 1),
+                      name_width - 1, bar);
     }
   }
   return text;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

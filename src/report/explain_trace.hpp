@@ -5,7 +5,7 @@
 
 #include "sim/predict.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// A path's granules, for drawing.
 struct TracedPath {
@@ -21,4 +21,4 @@ std::string to_trace(const Hardware& hardware, const std::vector<TracedPath>& pa
 std::string time_line_text(const Hardware& hardware, const std::vector<TracedPath>& paths,
                            std::size_t width = 80);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

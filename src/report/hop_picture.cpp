@@ -10,7 +10,7 @@
 #include "src/report/html.hpp"
 #include "src/report/output.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 constexpr double box_width = 62;
@@ -221,4 +221,4 @@ std::string tree_svg(const TreeLayout& layout, const std::vector<HopArrow>& arro
   return svg + "</svg>\n";
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -9,7 +9,7 @@
 #include "src/common/units.hpp"
 #include "src/report/tree_layout.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// An arrow of the picture: what leads from one box to another in this direction.
 struct HopArrow {
@@ -32,4 +32,4 @@ std::set<std::string> limiting_boxes(const sim::Explanation& path, const TreeLay
 std::string tree_svg(const TreeLayout& layout, const std::vector<HopArrow>& arrows,
                      const std::set<std::string>& limiting);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

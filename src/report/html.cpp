@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace gdr::cli {
+namespace gdr::report {
 
 std::string html_escaped(std::string_view text) {
   std::string escaped;
@@ -44,4 +44,4 @@ std::string html_page(std::string_view title, std::string_view body) {
       html_escaped(title), style, body);
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -2,7 +2,14 @@
 
 #include <fmt/format.h>
 
-namespace gdr::sim {
+namespace gdr::report {
+namespace {
+
+using sim::Direction, sim::LimitId, sim::LimitKind, sim::ResourceId, sim::ResourceKind, sim::StepId,
+    sim::StepKind, sim::WindowId, sim::WindowKind;
+
+}  // namespace
+
 namespace {
 
 std::string_view word(Direction direction) {
@@ -169,8 +176,8 @@ std::string Words::operator()(const StepId& id) const {
 
 }  // namespace
 
-std::string name(const Hardware& hardware, const Bottleneck& what) {
+std::string name(const Hardware& hardware, const sim::Bottleneck& what) {
   return std::visit(Words(hardware), what);
 }
 
-}  // namespace gdr::sim
+}  // namespace gdr::report

@@ -8,42 +8,73 @@
 
 #include "src/report/names.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::vector<std::size_t> widths_of(const Rows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i == widths.size()) widths.push_back(0);
       widths[i] = std::max(widths[i], row[i].size());
     }
+  return widths;
+}
+
+/// A row's first cell and those from `from` to before `to`.
+std::string table_line(const std::vector<std::string>& row, const std::vector<std::size_t>& widths,
+                       std::size_t from, std::size_t to, const TableStyle& style) {
+  std::string line(style.indent, ' ');
+  line += fmt::format("{:<{}}", row.empty() ? "" : row[0], widths.empty() ? 0 : widths[0]);
+  for (std::size_t i = from; i < std::min(to, row.size()); ++i)
+    line += style.numbers ? fmt::format("  {:>{}}", row[i], widths[i])
+                          : fmt::format("  {:<{}}", row[i], widths[i]);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string table(const Rows& rows, const TableStyle& style) {
+  const std::vector<std::size_t> widths = widths_of(rows);
   std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i])
-                     : fmt::format("  {:>{}}", row[i], widths[i]);
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    text += line + "\n";
-  }
+  std::size_t from = 1;
+  do {
+    std::size_t to = from;
+    std::size_t width = style.indent + (widths.empty() ? 0 : widths[0]);
+    for (; to < widths.size() &&
+           (to == from || style.width == 0 || width + 2 + widths[to] <= style.width);
+         ++to)
+      width += 2 + widths[to];
+    if (!text.empty()) text += "\n";
+    for (const auto& row : rows) text += table_line(row, widths, from, to, style);
+    from = to;
+  } while (from < widths.size());
   return text;
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> hardware;
+  std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
     const auto end = std::min(text.find(separator, at), text.size());
-    hardware.emplace_back(text.substr(at, end - at));
+    parts.emplace_back(text.substr(at, end - at));
     at = end + 1;
   }
-  return hardware;
+  return parts;
 }
 
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+namespace {
+
+/// As wrapped(); the first line has `column` characters in front already.
+std::string wrapped_from(std::string_view text, std::size_t column, std::size_t indent,
+                         std::size_t width) {
   std::string out;
-  std::size_t column = 0;
+  bool begun = false;  // the line has a word
   for (const std::string& word : split(text, ' ')) {
-    if (column > 0 && column + 1 + word.size() > width) {
+    if (begun && column + 1 + word.size() > width) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (!out.empty()) {
@@ -52,8 +83,26 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
     }
     out += word;
     column += word.size();
+    begun = begun || !word.empty();
   }
   return out;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  return wrapped_from(text, 0, indent, width);
+}
+
+std::string paragraph(std::string_view text, std::size_t indent) {
+  constexpr std::size_t line_width = 80;
+  return std::string(indent, ' ') + wrapped_from(text, indent, indent, line_width) + "\n";
+}
+
+std::string csv_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
 }
 
 std::string short_number(double value) {
@@ -84,7 +133,7 @@ json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& 
                       {"latency_us", rounded(p.latency.us())},
                       {"completion_us", rounded(p.completion.us())},
                       {"bandwidth_GBps", rounded(p.bandwidth.gigabytes_per_second())},
-                      {"bottleneck", sim::name(hardware, p.bottleneck)},
+                      {"bottleneck", report::name(hardware, p.bottleneck)},
                       {"cpu_cores", rounded(p.cpu_cores)},
                       {"host_memory_bytes_per_byte", rounded(p.host_memory_bytes_per_byte)},
                       {"dram_bytes_per_byte", rounded(p.dram_bytes_per_byte)},
@@ -92,4 +141,4 @@ json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& 
                       {"stages", stages_to_json(hardware.graph(), p.stages)}};
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

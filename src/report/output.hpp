@@ -7,10 +7,17 @@
 #include "sim/predict.hpp"
 #include "src/common/json.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
-/// Columns of text, the first left-aligned, the others right-aligned, two spaces apart.
-std::string table(const std::vector<std::vector<std::string>>& rows);
+struct TableStyle {
+  bool numbers = true;     ///< columns after the first are right-aligned
+  std::size_t indent = 0;  ///< spaces before each line
+  std::size_t width = 0;   ///< what does not fit follows below, with the first column again; 0: all
+                           ///< columns stand side by side
+};
+
+/// Columns of text, two spaces apart.
+std::string table(const std::vector<std::vector<std::string>>& rows, const TableStyle& style = {});
 
 /// Splits "a,b,c"; empty parts are refused by whoever parses them.
 std::vector<std::string> split(std::string_view text, char separator = ',');
@@ -18,6 +25,12 @@ std::vector<std::string> split(std::string_view text, char separator = ',');
 /// Breaks text at spaces so that no line is longer than `width`; lines after the first begin with
 /// `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 80);
+
+/// Text in lines of at most 80 characters that all begin with `indent` spaces, the last one ended.
+std::string paragraph(std::string_view text, std::size_t indent);
+
+/// A field of a CSV line.
+std::string csv_quoted(std::string_view text);
 
 /// Four significant digits at most: "24.82", "0.0042", "1234".
 std::string short_number(double value);
@@ -31,4 +44,4 @@ json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages)
 /// One element of "results" in the JSON of `gdr predict`.
 json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& prediction);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

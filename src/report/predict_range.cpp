@@ -6,89 +6,63 @@
 
 #include "src/report/output.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 constexpr std::size_t most_estimates = 3;
 
-std::vector<const sim::Range::Contribution*> estimates_of(const sim::Range& range) {
-  std::vector<const sim::Range::Contribution*> list;
-  for (const sim::Range::Contribution& part : range.contributions)
+std::vector<const study::Range::Contribution*> estimates_of(const study::Range& range) {
+  std::vector<const study::Range::Contribution*> list;
+  for (const study::Range::Contribution& part : range.contributions)
     if (part.estimate && list.size() < most_estimates) list.push_back(&part);
   return list;
 }
 
-std::string span(const sim::Range& range) {
+std::string span(const study::Range& range) {
   return fmt::format("{} to {}", short_number(range.low), short_number(range.high));
 }
 
-json::Value to_json(const sim::Range& range) {
+json::Value to_json(const study::Range& range) {
   return json::Array{rounded(range.low), rounded(range.high)};
 }
 
 }  // namespace
 
-PredictionRange range_of(sim::Simulator& simulator, const Hardware& hardware,
-                         const Transfer& transfer, const sim::Options& options) {
-  const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
-  sim::Options near = options;
-  near.near = true;
-  auto ranges = sim::range_of(
-      hardware.models(), sim::models_of(hardware, plan), [&](const ModelLibrary& models) {
-        const sim::Prediction p =
-            sim::predict(simulator, Hardware(hardware.graph(), models), transfer, near);
-        return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
-      });
-  PredictionRange range{std::move(ranges[0]), std::move(ranges[1])};
-  // No error of the model lifts a rate above what the ports signal.
-  for (const auto& nic : {plan.from_nic, plan.to_nic}) {
-    if (!nic) continue;
-    const Bandwidth port =
-        get(hardware.graph().topology(), *nic)
-            .port_rate.value_or(hardware.nic(hardware.graph().device(*nic)).port_rate.value);
-    range.bandwidth.high = std::min(range.bandwidth.high,
-                                    port.gigabytes_per_second() * (options.bidirectional ? 2 : 1));
-  }
-  return range;
-}
-
-std::string ranges_to_text(const std::vector<sim::Prediction>& predictions,
-                           const std::vector<PredictionRange>& ranges) {
+std::string ranges_to_text(const std::vector<study::Answer>& answers) {
   std::vector<std::vector<std::string>> rows{
       {"  path", "size", "latency us", "range", "GB/s", "range"}};
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
-    const sim::Prediction& p = predictions[i];
+  for (const study::Answer& answer : answers) {
+    const sim::Prediction& p = *answer.prediction();
     rows.push_back({fmt::format("  {}", to_string(p.transfer.path)), to_string(p.transfer.size),
-                    short_number(p.latency.us()), span(ranges[i].latency),
-                    short_number(p.bandwidth.gigabytes_per_second()), span(ranges[i].bandwidth)});
+                    short_number(p.latency.us()), span(answer.range->latency),
+                    short_number(p.bandwidth.gigabytes_per_second()),
+                    span(answer.range->bandwidth)});
   }
   std::string text = "\nRanges, from what is known of each parameter:\n" + table(rows);
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
-    if (i + 1 < predictions.size() &&
-        predictions[i + 1].transfer.path == predictions[i].transfer.path)
-      continue;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const Transfer& transfer = answers[i].admission.transfer;
+    if (i + 1 < answers.size() && answers[i + 1].admission.transfer.path == transfer.path) continue;
     std::string list;
-    for (const sim::Range::Contribution* part : estimates_of(ranges[i].bandwidth))
+    for (const study::Range::Contribution* part : estimates_of(answers[i].range->bandwidth))
       list += "    " +
               wrapped(fmt::format("{}: {} to {} GB/s", part->parameter, short_number(part->low),
                                   short_number(part->high)),
                       6, 74) +
               "\n";
     if (!list.empty())
-      text += fmt::format("  estimates that move {} of {} most:\n{}",
-                          to_string(predictions[i].transfer.path),
-                          to_string(predictions[i].transfer.size), list);
+      text += fmt::format("  estimates that move {} of {} most:\n{}", to_string(transfer.path),
+                          to_string(transfer.size), list);
   }
   return text;
 }
 
-void put_range(json::Value& result, const PredictionRange& range) {
+void put_range(json::Value& result, const study::PredictionRange& range) {
   result.set("latency_range_us", to_json(range.latency));
   result.set("bandwidth_range_GBps", to_json(range.bandwidth));
   json::Array estimates;
-  for (const sim::Range::Contribution* part : estimates_of(range.latency))
+  for (const study::Range::Contribution* part : estimates_of(range.latency))
     estimates.emplace_back(part->parameter);
-  for (const sim::Range::Contribution* part : estimates_of(range.bandwidth)) {
+  for (const study::Range::Contribution* part : estimates_of(range.bandwidth)) {
     const json::Value name(part->parameter);
     if (std::find(estimates.begin(), estimates.end(), name) == estimates.end())
       estimates.push_back(name);
@@ -96,4 +70,4 @@ void put_range(json::Value& result, const PredictionRange& range) {
   result.set("estimates", std::move(estimates));
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

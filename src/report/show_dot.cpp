@@ -6,7 +6,7 @@
 
 #include "src/report/show_text.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 /// Inside double quotes a quote and a backslash need a backslash.
@@ -128,4 +128,4 @@ std::string show_dot(const Topology& topology) {
   return out + "}\n";
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 constexpr std::size_t line_width = 80;
@@ -137,6 +137,10 @@ std::string software_text(const Host& host) {
     parts.push_back("nvidia_peermem " + yes_no(*software.nvidia_peermem));
   if (software.open_kernel_modules)
     parts.push_back("open kernel modules " + yes_no(*software.open_kernel_modules));
+  if (software.maps_peer_memory)
+    parts.push_back("driver maps GPU memory for NICs " + yes_no(*software.maps_peer_memory));
+  if (software.patched_driver)
+    parts.push_back("patched driver " + yes_no(*software.patched_driver));
   if (!software.cuda.empty()) parts.push_back("CUDA " + software.cuda);
   if (!software.nccl_version.empty()) parts.push_back("NCCL " + software.nccl_version);
   if (!software.nccl_net_gdr_level.empty())
@@ -235,4 +239,4 @@ std::string show_text(const Topology& topology) {
   return text;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -7,7 +7,7 @@
 
 #include "src/topology/topology.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// An indented tree that fits 80 columns: host, socket, NUMA node, host bridge or switch, device
 /// with its model, link, address and ACS bits; then the NVLinks of each GPU and the fabric. Hosts
@@ -35,4 +35,4 @@ std::vector<std::pair<std::string, int>> nvlink_peers(const Host& host, std::str
 /// GPU has its own.
 std::vector<std::string> nvlink_lines(const Host& host);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 constexpr double column = 96;
@@ -175,4 +175,4 @@ TreeLayout lay_out(const Graph& graph, const Transfer& transfer,
   return layout;
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

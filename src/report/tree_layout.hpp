@@ -7,7 +7,7 @@
 #include "src/datapath/data_path.hpp"
 #include "src/hardware/graph.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 
 /// From a socket to the memory beside it, with room for an arrow and its number between.
 inline constexpr double memory_column = 136;
@@ -36,4 +36,4 @@ struct TreeLayout {
 TreeLayout lay_out(const Graph& graph, const Transfer& transfer,
                    const std::set<std::string>& shown);
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -1,4 +1,4 @@
-#include "src/report/validate_html.hpp"
+#include "src/report/validate_report.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include "src/report/names.hpp"
 #include "src/report/output.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
-using Results = std::vector<const sim::CaseResult*>;
+using Results = std::vector<const study::CaseResult*>;
 
 constexpr double chart_width = 640;
 constexpr double chart_height = 420;
@@ -21,8 +21,8 @@ constexpr double margin = 52;
 // The chart shows ratios from a quarter to four.
 constexpr double most_ratio = 4;
 
-std::string unit(const sim::PublishedCase& published) {
-  return sim::is_bandwidth(published.metric) ? "GB/s" : "us";
+std::string unit(const study::PublishedCase& published) {
+  return study::is_bandwidth(published.metric) ? "GB/s" : "us";
 }
 
 double y_of(double ratio) {
@@ -53,7 +53,7 @@ std::string chart(const std::map<std::string, Results>& categories, std::size_t 
         "<text x=\"{0:.1f}\" y=\"{1}\" class=\"axis\" text-anchor=\"end\" transform=\"rotate(-50 "
         "{0:.1f} {1})\">{2}</text>\n",
         label + 4, chart_height - 40, html_escaped(name));
-    for (const sim::CaseResult* r : results) {
+    for (const study::CaseResult* r : results) {
       const double measured = r->published->measured;
       if (r->high > 0)
         svg += fmt::format(
@@ -76,7 +76,7 @@ std::string chart(const std::map<std::string, Results>& categories, std::size_t 
 
 std::string rows(const Results& results) {
   std::string text;
-  for (const sim::CaseResult* r : results)
+  for (const study::CaseResult* r : results)
     text += fmt::format(
         "<tr><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\">{:+.0f} "
         "%</td><td>{}</td><td class=\"left\">{}</td></tr>\n",
@@ -84,22 +84,22 @@ std::string rows(const Results& results) {
         short_number(r->predicted), short_number(r->published->measured), unit(*r->published),
         std::abs(r->error()) > 0.3 ? "far" : "", r->error() * 100,
         r->high > 0 ? fmt::format("{} to {}", short_number(r->low), short_number(r->high)) : "",
-        html_escaped(sim::name(*r->hardware, r->bottleneck)));
+        html_escaped(report::name(*r->hardware, r->bottleneck)));
   return text;
 }
 
 std::string section(const std::string& title, const Results& results) {
   std::map<std::string, Results> categories;
-  for (const sim::CaseResult* result : results)
+  for (const study::CaseResult* result : results)
     categories[result->published->category].push_back(result);
-  const sim::Errors errors = sim::errors_of(results);
+  const study::Errors errors = study::errors_of(results);
   std::string text = fmt::format(
       "<h2>{}</h2>\n<p>{} cases, |error| {:.1f} % in the median, {:.1f} % at the 90th "
       "percentile.</p>\n",
       title, errors.count, errors.median * 100, errors.percentile90 * 100);
   text += chart(categories, results.size());
   for (const auto& [name, some] : categories) {
-    const sim::Errors of = sim::errors_of(some);
+    const study::Errors of = study::errors_of(some);
     text += fmt::format(
         "<h3>{}: {} cases, median {:.1f} "
         "%</h3>\n<table><tr><th>case</th><th>predicted</th><th>measured</th><th></th><th>error</"
@@ -112,9 +112,8 @@ std::string section(const std::string& title, const Results& results) {
 
 }  // namespace
 
-std::string validation_to_html(const Results& validation, const Results& calibration,
-                               const sim::PublishedCases& all) {
-  const bool ranges = !validation.empty() && validation.front()->high > 0;
+std::string to_html(const Validation& run) {
+  const auto& [validation, calibration, all, ranges] = run;
   std::string body = fmt::format(
       "<p>Predicted over measured, one dot a case{}. 1 is right; what lies beyond {} is drawn at "
       "the edge, with its number.</p>\n",
@@ -123,10 +122,10 @@ std::string validation_to_html(const Results& validation, const Results& calibra
   if (!calibration.empty())
     body += section("Calibration: figures that parameters may rest on", calibration);
   body += "<h2>Left out</h2>\n<table><tr><th>record</th><th class=\"left\">reason</th></tr>\n";
-  for (const sim::LeftOut& left : all.left_out)
+  for (const study::LeftOut& left : all.left_out)
     body += fmt::format("<tr><td>{}</td><td class=\"left\">{}</td></tr>\n", html_escaped(left.name),
                         html_escaped(left.reason));
   return html_page("Predicted and measured", body + "</table>\n");
 }
 
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -8,15 +8,14 @@
 #include <set>
 
 #include "src/common/error.hpp"
-#include "src/common/json_reader.hpp"
+#include "src/study/question_json.hpp"
 
-namespace gdr::sim {
+namespace gdr::study {
 namespace {
 
 constexpr std::array<std::string_view, 7> metric_names{
     "bandwidth",  "bandwidth-each-way", "bandwidth-to-the-end", "latency",
     "completion", "round-trip",         "loaded-latency"};
-constexpr std::array<std::string_view, 2> memory_names{"gpu", "host"};
 
 /// Runs `parse` on the node's text; what it throws gets the node's place.
 template <typename Parse>
@@ -56,33 +55,6 @@ void read_flows(json::ObjectReader& object, PublishedCase& published) {
   if (published.flows.empty()) flows->fail("\"flows\" is empty; list at least one");
 }
 
-void read_transfer(json::ObjectReader& object, PublishedCase& published) {
-  Transfer& transfer = published.transfer;
-  transfer.path =
-      parsed(object.required("path"), [](const std::string& text) { return parse_path(text); });
-  transfer.size = object.required("size").bytes();
-  if (const auto n = object.optional("operation"))
-    transfer.operation = parsed(*n, [](const std::string& text) { return parse_operation(text); });
-  if (const auto n = object.optional("memory"))
-    transfer.memory = static_cast<MemoryKind>(n->choice(memory_names));
-  if (transfer.path == PathKind::rdma) transfer.memory = MemoryKind::host;
-  if (const auto n = object.optional("initiator"))
-    transfer.initiator = parsed(*n, [](const std::string& text) { return parse_initiator(text); });
-  static constexpr std::array<std::string_view, 2> requests{"fetch", "push"};
-  if (const auto n = object.optional("work_request"))
-    transfer.push_request = n->choice(requests) == 1;
-  if (const auto n = object.optional("inline")) transfer.inlined = n->boolean();
-  if (const auto n = object.optional("pageable")) transfer.pageable = n->boolean();
-  if (const auto n = object.optional("window")) transfer.window = n->bytes();
-  if (const auto n = object.optional("depth"))
-    published.depth = static_cast<int>(n->integer(1, 1 << 16));
-  if (const auto n = object.optional("queue_pairs"))
-    published.queue_pairs = static_cast<int>(n->integer(1, 4096));
-  if (const auto n = object.optional("completion_every"))
-    published.completion_every = static_cast<int>(n->integer(1, 1 << 16));
-  if (const auto n = object.optional("bidirectional")) published.bidirectional = n->boolean();
-}
-
 /// What all cases of a file share.
 struct Shared {
   PublishedCase base;
@@ -97,12 +69,10 @@ std::string contradiction(const PublishedCase& published) {
   if (alone && published.flows.size() > 1)
     return fmt::format("the metric {} is of one message, and there are {} flows",
                        to_string(published.metric), published.flows.size());
-  if (published.metric == Metric::bandwidth_to_the_end && published.bidirectional)
+  if (published.metric == Metric::bandwidth_to_the_end && published.options.bidirectional)
     return "bandwidth-to-the-end takes each direction as a flow of its own, not \"bidirectional\"";
-  if (published.metric == Metric::bandwidth_each_way && !published.bidirectional)
+  if (published.metric == Metric::bandwidth_each_way && !published.options.bidirectional)
     return "bandwidth-each-way needs \"bidirectional\": true";
-  if (published.transfer.window && published.transfer.window->count == 0)
-    return "a \"window\" of 0 holds nothing";
   return {};
 }
 
@@ -122,7 +92,8 @@ PublishedCase read_case(const json::Node& node, const Shared& shared) {
   if (const auto n = object.optional("set"))
     for (Setting& setting : read_settings(*n)) published.settings.push_back(std::move(setting));
   read_flows(object, published);
-  read_transfer(object, published);
+  read_transfer(object, published.transfer);
+  read_options(object, published.options);
   published.metric = static_cast<Metric>(object.required("metric").choice(metric_names));
   const json::Node measured = object.required("measured");
   if (const std::string problem = contradiction(published); !problem.empty())
@@ -188,4 +159,4 @@ PublishedCases load_published(const std::vector<std::string>& paths,
   return all;
 }
 
-}  // namespace gdr::sim
+}  // namespace gdr::study

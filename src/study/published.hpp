@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/predict.hpp"
 #include "src/datapath/data_path.hpp"
 #include "src/topology/topology_json.hpp"
 
-namespace gdr::sim {
+namespace gdr::study {
 
 /// What a published figure counts.
 enum class Metric {
@@ -45,10 +46,7 @@ struct PublishedCase {
   std::vector<Flow> flows;
   Transfer transfer;  ///< path, operation, memory, size, window, initiator; its ends are those of
                       ///< each flow
-  int depth = 128;
-  int queue_pairs = 1;
-  int completion_every = 1;
-  bool bidirectional = false;
+  sim::Options options;
   Metric metric = Metric::bandwidth;
   double measured = 0;  ///< GB/s (10^9 bytes) or us
 };
@@ -69,4 +67,4 @@ struct PublishedCases {
 /// names are relative to. Throws InputError "FILE: at PATH: ...".
 PublishedCases load_published(const std::vector<std::string>& paths, const std::string& topologies);
 
-}  // namespace gdr::sim
+}  // namespace gdr::study

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "sim/predict.hpp"
 #include "src/datapath/data_path.hpp"
 #include "src/hardware/hardware.hpp"
 
-namespace gdr::sim {
+namespace gdr::study {
 
 /// How far a prediction may be off, from the ranges of the parameters that it rests on.
 struct Range {
@@ -24,7 +25,7 @@ struct Range {
   std::vector<Contribution>
       contributions;  ///< those that move it by least_contribution or more, largest first
 };
-/// A rate of Simulator::run_near is no better than this.
+/// A rate of sim::Simulator::run_near is no better than this.
 inline constexpr double least_contribution = 1.0 / 60;
 
 /// A model by kind and name.
@@ -40,6 +41,17 @@ std::set<ModelName> models_of(const Hardware& hardware, const TransferPlan& plan
 std::vector<Range> range_of(const ModelLibrary& models, const std::set<ModelName>& used,
                             const std::function<std::vector<double>(const ModelLibrary&)>& predict);
 
+/// How far latency (us) and bandwidth (GB/s) of a prediction may be off.
+struct PredictionRange {
+  Range latency;
+  Range bandwidth;
+};
+
+/// Runs the prediction with each uncertain parameter of its components at both ends. No bandwidth
+/// is above what the ports signal.
+PredictionRange range_of(sim::Simulator& simulator, const Hardware& hardware,
+                         const Transfer& transfer, const sim::Options& options);
+
 /// An estimate that states no range may be off by so much.
 inline constexpr double estimate_spread = 0.2;
 /// What is left where all parameters are known: arbitration, flow control, timers, what the source
@@ -47,4 +59,4 @@ inline constexpr double estimate_spread = 0.2;
 /// figures that nothing was fitted to are taken to be twice as far off.
 inline constexpr double model_spread = 0.15;
 
-}  // namespace gdr::sim
+}  // namespace gdr::study

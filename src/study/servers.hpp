@@ -9,7 +9,7 @@
 #include "src/common/units.hpp"
 #include "src/topology/topology.hpp"
 
-namespace gdr::compare {
+namespace gdr::study {
 
 /// How many GPU-NIC pairs of a server have which answer.
 struct Counts {
@@ -42,4 +42,4 @@ struct Column {
 /// Throws InputError for models that do not exist.
 Column column_of(sim::Simulator& simulator, const Topology& topology, const ModelLibrary& models);
 
-}  // namespace gdr::compare
+}  // namespace gdr::study

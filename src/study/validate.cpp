@@ -8,9 +8,10 @@
 #include <memory>
 
 #include "src/common/error.hpp"
+#include "src/study/ask.hpp"
 #include "src/study/range.hpp"
 
-namespace gdr::sim {
+namespace gdr::study {
 namespace {
 
 double quantile(std::vector<double> values, double q) {
@@ -22,23 +23,27 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
-std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase& published) {
+/// The flows of a case as the verdict admits them: what it blocks was not measured on such a
+/// machine. Throws InputError with the reason.
+std::vector<Transfer> admitted(const Graph& graph, const ModelLibrary& models,
+                               const Verdict& verdict, const PublishedCase& published) {
+  const Topology& topology = graph.topology();
   std::vector<Transfer> transfers;
   for (const PublishedCase::Flow& flow : published.flows) {
     Transfer transfer = published.transfer;
     set_ends(topology, find_end(topology, flow.from), find_end(topology, flow.to), transfer);
     for (const std::string& nic : flow.via) transfer.via.push_back(find_device(topology, nic));
-    transfers.push_back(std::move(transfer));
+    Admission admission = admit(graph, models, verdict, transfer);
+    if (admission.refusal) throw InputError(reason_of(*admission.refusal, verdict));
+    transfers.push_back(std::move(admission.transfer));
   }
   return transfers;
 }
 
-std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models,
-                                const PublishedCase& published) {
-  const Hardware hardware(graph, models);
+std::set<ModelName> models_used(const Hardware& hardware, const std::vector<Transfer>& transfers) {
   std::set<ModelName> used;
-  for (const Transfer& transfer : transfers_of(graph.topology(), published))
-    used.merge(models_of(hardware, plan_transfer(graph, models, transfer)));
+  for (const Transfer& transfer : transfers)
+    used.merge(models_of(hardware, plan_transfer(hardware.graph(), hardware.models(), transfer)));
   return used;
 }
 
@@ -47,10 +52,14 @@ class Topologies {
  public:
   struct Read {
     Read(Topology t, const ModelLibrary& models)
-        : topology(std::move(t)), graph(topology), hardware(graph, models) {}
+        : topology(std::move(t)),
+          graph(topology),
+          hardware(graph, models),
+          verdict(judge(graph, models)) {}
     Topology topology;
     Graph graph;
     Hardware hardware;
+    Verdict verdict;
   };
   explicit Topologies(const ModelLibrary& models) : models_(models) {}
   std::shared_ptr<const Read> get(const PublishedCase& published) {
@@ -89,54 +98,55 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
   return errors;
 }
 
-double predict_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published, const Topology& topology, const Graph& graph,
-                    Bottleneck* bottleneck, bool near) {
-  const Hardware hardware(graph, models);
-  const std::vector<Transfer> transfers = transfers_of(topology, published);
-  const Options options{published.depth, published.queue_pairs, published.bidirectional,
-                        published.completion_every, near};
+namespace {
+
+/// The prediction in the case's unit, with the models of `hardware`.
+double predicted(sim::Simulator& simulator, const Hardware& hardware,
+                 const PublishedCase& published, const std::vector<Transfer>& transfers,
+                 sim::Bottleneck* bottleneck, bool near) {
+  sim::Options options = published.options;
+  options.near = near;
   if (published.metric == Metric::latency || published.metric == Metric::completion ||
       published.metric == Metric::round_trip) {
-    const MessageTimes times = predict_message(simulator, hardware, transfers.front());
+    const sim::MessageTimes times = sim::predict_message(simulator, hardware, transfers.front());
     if (published.metric == Metric::completion) return times.completion.us();
     return times.latency.us() * (published.metric == Metric::round_trip ? 2 : 1);
   }
   if (published.metric == Metric::bandwidth_to_the_end) {
-    std::vector<TimedTransfer> timed;
+    std::vector<sim::TimedTransfer> timed;
     for (const Transfer& transfer : transfers) timed.push_back({transfer, {}});
     double last_s = 0;
-    for (const Prediction& one : predict_together(simulator, hardware, timed, options))
+    for (const sim::Prediction& one : sim::predict_together(simulator, hardware, timed, options))
       last_s = std::max(last_s, one.latency.seconds);
     return published.transfer.size.as_double() * static_cast<double>(transfers.size()) / last_s /
            1e9;
   }
-  const StreamRates rates = predict_streams(simulator, hardware, transfers, options);
+  const sim::StreamRates rates = sim::predict_streams(simulator, hardware, transfers, options);
   if (bottleneck != nullptr) *bottleneck = rates.bottleneck;
   const double sum = rates.sum.gigabytes_per_second();
   if (published.metric == Metric::bandwidth_each_way) return sum / 2;
   if (published.metric == Metric::loaded_latency)
-    return static_cast<double>(published.depth) * static_cast<double>(transfers.size()) *
+    return static_cast<double>(published.options.depth) * static_cast<double>(transfers.size()) *
            published.transfer.size.as_double() / (sum * 1e3);
   return sum;
 }
 
-namespace {
-
-CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
+CaseResult run_case(sim::Simulator& simulator, const ModelLibrary& models,
                     const PublishedCase& published,
                     const std::shared_ptr<const Topologies::Read>& read, bool ranges) {
   CaseResult result;
   result.published = &published;
-  result.hardware = {read, &read->hardware};
+  const Hardware& hardware = read->hardware;
+  result.hardware = {read, &hardware};
+  const std::vector<Transfer> transfers = admitted(read->graph, models, read->verdict, published);
   result.predicted =
-      predict_case(simulator, models, published, read->topology, read->graph, &result.bottleneck);
+      predicted(simulator, hardware, published, transfers, &result.bottleneck, false);
   if (!ranges) return result;
-  const Range range =
-      range_of(models, models_used(read->graph, models, published), [&](const ModelLibrary& other) {
-        return std::vector<double>{
-            predict_case(simulator, other, published, read->topology, read->graph, nullptr, true)};
-      }).front();
+  const auto predict = [&](const ModelLibrary& other) {
+    return std::vector<double>{
+        predicted(simulator, Hardware(read->graph, other), published, transfers, nullptr, true)};
+  };
+  const Range range = range_of(models, models_used(hardware, transfers), predict).front();
   result.low = range.low;
   result.high = range.high;
   for (const Range::Contribution& part : range.contributions)
@@ -148,7 +158,7 @@ CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
 
 }  // namespace
 
-std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& models,
+std::vector<CaseResult> run_published(sim::Simulator& simulator, const ModelLibrary& models,
                                       const std::vector<PublishedCase>& cases, bool ranges,
                                       const std::function<void()>& after_each) {
   std::vector<CaseResult> results;
@@ -165,4 +175,4 @@ std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& 
   return results;
 }
 
-}  // namespace gdr::sim
+}  // namespace gdr::study

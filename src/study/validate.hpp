@@ -8,7 +8,7 @@
 #include "sim/predict.hpp"
 #include "src/study/published.hpp"
 
-namespace gdr::sim {
+namespace gdr::study {
 
 /// A case that was run. Numbers are in the case's unit: GB/s or us.
 struct CaseResult {
@@ -16,7 +16,7 @@ struct CaseResult {
   double predicted = 0;
   double low = 0;   ///< of the stated range...
   double high = 0;  ///< ...see Range
-  Bottleneck bottleneck;
+  sim::Bottleneck bottleneck;
   std::shared_ptr<const Hardware> hardware;  ///< that it is of: what names need
   std::vector<std::string>
       estimates;  ///< parameters without a source that move the prediction most, with how much
@@ -37,15 +37,10 @@ struct Errors {
 };
 Errors errors_of(const std::vector<const CaseResult*>& results);
 
-/// The prediction in the case's unit, with these models. `near` as in Options.
-double predict_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published, const Topology& topology, const Graph& graph,
-                    Bottleneck* bottleneck = nullptr, bool near = false);
-
 /// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws
-/// InputError naming the case.
+/// InputError naming the case, also where the verdict blocks what it does.
 std::vector<CaseResult> run_published(
-    Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases,
+    sim::Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases,
     bool ranges, const std::function<void()>& after_each = [] {});
 
-}  // namespace gdr::sim
+}  // namespace gdr::study

@@ -161,6 +161,8 @@ Software read_software(const Node& node) {
   if (const auto n = object.optional("nvidia_peermem")) software.nvidia_peermem = n->boolean();
   if (const auto n = object.optional("open_kernel_modules"))
     software.open_kernel_modules = n->boolean();
+  if (const auto n = object.optional("maps_peer_memory")) software.maps_peer_memory = n->boolean();
+  if (const auto n = object.optional("patched_driver")) software.patched_driver = n->boolean();
   software.cuda = version("cuda");
   software.nccl_version = version("nccl_version");
   if (const auto n = object.optional("nccl_net_gdr_level"))

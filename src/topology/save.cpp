@@ -80,6 +80,8 @@ json::Value software_to_json(const Software& software) {
     members.put("iommu_page_size", to_string(*software.iommu_page_size));
   members.put("nvidia_peermem", software.nvidia_peermem);
   members.put("open_kernel_modules", software.open_kernel_modules);
+  members.put("maps_peer_memory", software.maps_peer_memory);
+  members.put("patched_driver", software.patched_driver);
   members.put("cuda", software.cuda);
   members.put("nccl_version", software.nccl_version);
   members.put("nccl_net_gdr_level", software.nccl_net_gdr_level);

@@ -12,9 +12,16 @@
 namespace gdr {
 namespace {
 
-constexpr std::array<std::string_view, 8> software_fields{
-    "kernel", "iommu",        "iommu_page_size",   "nvidia_peermem", "open_kernel_modules",
-    "cuda",   "nccl_version", "nccl_net_gdr_level"};
+constexpr std::array<std::string_view, 10> software_fields{"kernel",
+                                                           "iommu",
+                                                           "iommu_page_size",
+                                                           "nvidia_peermem",
+                                                           "open_kernel_modules",
+                                                           "maps_peer_memory",
+                                                           "patched_driver",
+                                                           "cuda",
+                                                           "nccl_version",
+                                                           "nccl_net_gdr_level"};
 constexpr std::array<std::string_view, 2> host_fields{"virtual_machine", "sockets_known"};
 constexpr std::array<std::string_view, 6> port_fields{
     "link", "link_capability", "acs", "max_payload", "max_read_request", "relaxed_ordering"};

@@ -120,6 +120,10 @@ struct Software {
       iommu_page_size;  ///< page size of DMA mappings when the IOMMU translates: 4 KiB or 2 MiB
   std::optional<bool> nvidia_peermem;       ///< the peer-memory module is loaded
   std::optional<bool> open_kernel_modules;  ///< NVIDIA's open driver, which dma-buf export needs
+  std::optional<bool> maps_peer_memory;     ///< the GPU driver maps GPU memory for NICs through a
+                                            ///< translating IOMMU
+  std::optional<bool> patched_driver;       ///< NVIDIA's driver, patched so that it lets GPUs of
+                                            ///< classes without peer access reach each other
   std::string cuda;                         ///< "12.2"
   std::string nccl_version;                 ///< "2.18.6"
   std::string nccl_net_gdr_level;           ///< value of NCCL_NET_GDR_LEVEL, when set

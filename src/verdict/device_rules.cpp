@@ -11,11 +11,20 @@ void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& gpu = pair.device(id);
   const GpuModel& model = gpu_model(*pair.models, gpu);
   if (!model.gpudirect_rdma.value) {
-    notes.push_back({"gpu-class-unsupported", Effect::blocks, device_place(pair, id),
-                     fmt::format("The driver does not offer the memory of this class of GPU ({}) "
-                                 "to other PCIe devices.",
-                                 model.header.title),
-                     "Use a data-centre or professional GPU; no setting or module helps."});
+    const std::optional<bool> patched = pair.host().software.patched_driver;
+    const bool gpus = pair.kind == PairKind::gpu_gpu;
+    if (gpus && patched == true) return;
+    notes.push_back(
+        {"gpu-class-unsupported", gpus && !patched ? Effect::may_block : Effect::blocks,
+         device_place(pair, id),
+         fmt::format("The driver does not offer the memory of this class of GPU ({}) to other "
+                     "PCIe devices{}.",
+                     model.header.title,
+                     gpus && !patched ? ", unless it is one that was patched for that" : ""),
+         gpus && !patched
+             ? "Use a data-centre or professional GPU; where the driver is patched, set "
+               "\"patched_driver\" in \"software\"."
+             : "Use a data-centre or professional GPU; no setting or module helps."});
   } else if (gpu.model.empty() && !gpu.gdr.value_or(false)) {
     notes.push_back(
         {"gpu-class-unknown", Effect::unknown, device_place(pair, id),

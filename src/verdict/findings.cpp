@@ -17,8 +17,10 @@ Severity severity_of(const RuleNote& note, const JudgedPair& pair) {
   const bool decides = (note.effect == Effect::blocks && pair.answer == PairAnswer::blocked) ||
                        (note.effect == Effect::slows && pair.answer == PairAnswer::slow);
   if (decides) return Severity::error;
-  return note.effect == Effect::costs || note.effect == Effect::slows ? Severity::warning
-                                                                      : Severity::note;
+  return note.effect == Effect::costs || note.effect == Effect::slows ||
+                 note.effect == Effect::may_block
+             ? Severity::warning
+             : Severity::note;
 }
 
 /// What is said of one place (or, for place kind pair, of one pair), however many pairs it

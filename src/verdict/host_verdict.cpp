@@ -13,15 +13,24 @@ using Rule = void (*)(const PairContext&, RuleNotes&);
 constexpr std::array<Rule, 8> rules{device_rules, software_rules, iommu_rules,    wiring_rules,
                                     acs_rules,    link_rules,     ordering_rules, network_rules};
 
-/// Blocked whatever else is unknown; slow is an upper bound, which unknown facts can only lower.
+/// What decides, first: blocked whatever else is unknown; slow is an upper bound, which unknown
+/// facts can only lower.
+constexpr std::array<std::pair<Effect, PairAnswer>, 4> deciding{
+    {{Effect::blocks, PairAnswer::blocked},
+     {Effect::slows, PairAnswer::slow},
+     {Effect::may_block, PairAnswer::unknown},
+     {Effect::unknown, PairAnswer::unknown}}};
+
+const RuleNote* first_with(const RuleNotes& notes, Effect effect) {
+  const auto note = std::find_if(notes.begin(), notes.end(),
+                                 [&](const RuleNote& one) { return one.effect == effect; });
+  return note == notes.end() ? nullptr : &*note;
+}
+
 PairAnswer answer_of(const RuleNotes& notes) {
-  const auto has = [&](Effect effect) {
-    return std::any_of(notes.begin(), notes.end(),
-                       [&](const RuleNote& note) { return note.effect == effect; });
-  };
-  if (has(Effect::blocks)) return PairAnswer::blocked;
-  if (has(Effect::slows)) return PairAnswer::slow;
-  return has(Effect::unknown) ? PairAnswer::unknown : PairAnswer::works;
+  for (const auto& [effect, answer] : deciding)
+    if (first_with(notes, effect) != nullptr) return answer;
+  return PairAnswer::works;
 }
 
 JudgedPair judge_pair(const Graph& graph, const ModelLibrary& models, PairKind kind, DeviceId from,
@@ -167,6 +176,12 @@ bool no_gpus_reach_each_other(const HostVerdict& verdict) {
 }
 
 }  // namespace
+
+const RuleNote* deciding_note(const JudgedPair& pair) {
+  for (const auto& [effect, answer] : deciding)
+    if (const RuleNote* note = first_with(pair.notes, effect)) return note;
+  return nullptr;
+}
 
 HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
   HostVerdict verdict;

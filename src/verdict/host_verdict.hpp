@@ -37,6 +37,9 @@ struct HostVerdict {
   std::vector<FindingGroup> findings;
 };
 
+/// The note that makes the pair's answer what it is; nullptr: the pair works.
+const RuleNote* deciding_note(const JudgedPair& pair);
+
 /// Judges the only host of `graph`.
 HostVerdict judge_host(const Graph& graph, const ModelLibrary& models);
 

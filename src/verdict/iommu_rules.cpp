@@ -7,21 +7,51 @@ constexpr const char* remedy =
     "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off "
     "or amd_iommu=off.";
 
+constexpr const char* remedy_or_state =
+    "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off "
+    "or amd_iommu=off; where ib_write_bw --use_cuda brings the right bytes, set "
+    "\"maps_peer_memory\" in \"software\".";
+
+constexpr const char* untranslated =
+    "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, "
+    "fault "
+    "or bring zeros.";
+
+struct Said {
+  Effect effect = Effect::blocks;
+  const char* reason = "";
+};
+
+/// NVIDIA's driver maps memory for NICs through the IOMMU with dma-buf; without, machines are known
+/// that work and machines that do not.
+Said of_nic(const PairContext& pair) {
+  if (dma_buf_possible(pair).value_or(false))
+    return {Effect::slows,
+            "The IOMMU translates each peer access, as dma-buf maps it: traffic goes up to the "
+            "root complex even below one switch, and misses of the IOMMU's cache cost bandwidth."};
+  if (pair.host().software.maps_peer_memory == true)
+    return {Effect::slows,
+            "The IOMMU translates each peer access, as the GPU driver maps it: traffic goes up to "
+            "the root complex even below one switch, and misses of the IOMMU's cache cost "
+            "bandwidth."};
+  if (!pair.host().software.maps_peer_memory)
+    return {Effect::may_block,
+            "The IOMMU translates, and the file does not say whether the GPU driver maps peer "
+            "memory through it. Where the driver gives peers untranslated addresses, transfers "
+            "hang, fault or bring zeros."};
+  return {Effect::blocks, untranslated};
+}
+
 void translating(const PairContext& pair, RuleNotes& notes) {
   const Host& host = pair.host();
   if (pair.ways.direct_translated || has_c2c(host, pair.gpu()))
     return;  // ATS, or a platform whose IOMMU is made for it
-  const bool mapped = pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu()) &&
-                      dma_buf_possible(pair).value_or(false);
+  const bool nvidia_nic = pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu());
+  const Said said = nvidia_nic ? of_nic(pair) : Said{Effect::blocks, untranslated};
   // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is
-  // no way round it.
-  notes.push_back({"iommu-translating", mapped ? Effect::slows : Effect::blocks, pairs_place(),
-                   mapped ? "The IOMMU translates each peer access, as dma-buf maps it: traffic "
-                            "goes up to the root complex even below one "
-                            "switch, and misses of the IOMMU's cache cost bandwidth."
-                          : "The IOMMU translates, and GPU drivers give peers untranslated "
-                            "addresses: transfers hang, fault or bring zeros.",
-                   remedy});
+  // no detour round it.
+  notes.push_back({"iommu-translating", said.effect, pairs_place(), said.reason,
+                   said.effect == Effect::may_block ? remedy_or_state : remedy});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "src/verdict/host_verdict.hpp"
 #include "src/verdict/verdict.hpp"
@@ -45,6 +46,19 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
   return pair;
 }
 
+/// The finding that holds what decides the pair.
+std::optional<std::size_t> deciding_finding(const HostVerdict& judged, std::size_t pair) {
+  const RuleNote* note = deciding_note(judged.pairs[pair]);
+  if (note == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < judged.findings.size(); ++i) {
+    const FindingGroup& group = judged.findings[i];
+    if (group.rule == note->rule && group.reason == note->reason && group.remedy == note->remedy &&
+        std::binary_search(group.pairs.begin(), group.pairs.end(), pair))
+      return i;
+  }
+  return std::nullopt;
+}
+
 /// The pairs of one host as they are written, with their bandwidths.
 std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph,
                                 const ModelLibrary& models, const BandwidthFunction& bandwidth) {
@@ -52,6 +66,7 @@ std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph,
   const std::string& name = graph.topology().hosts.front().name;
   for (const JudgedPair& judged : host.pairs) {
     pairs.push_back(written_pair(judged, name, 0));
+    pairs.back().decided_by = deciding_finding(host, pairs.size() - 1);
     if (judged.answer == PairAnswer::works || judged.answer == PairAnswer::slow)
       pairs.back().bandwidth =
           bandwidth(graph, models, judged.context.initiator, judged.context.target);
@@ -59,16 +74,36 @@ std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph,
   return pairs;
 }
 
+/// Errors first; the pairs' indices of findings follow.
+void sort_findings(Verdict& verdict) {
+  std::vector<std::size_t> order(verdict.findings.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return verdict.findings[a].severity < verdict.findings[b].severity;
+  });
+  std::vector<Finding> sorted;
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    sorted.push_back(std::move(verdict.findings[order[i]]));
+    place[order[i]] = i;
+  }
+  verdict.findings = std::move(sorted);
+  for (Pair& pair : verdict.pairs)
+    if (pair.decided_by) pair.decided_by = place[*pair.decided_by];
+}
+
 void add_host(Verdict& verdict, const HostVerdict& judged, const std::vector<Pair>& pairs,
               const Topology& topology, std::size_t index) {
   const std::string& name = topology.hosts[index].name;
   const std::size_t first = verdict.pairs.size();
+  const std::size_t first_finding = verdict.findings.size();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const PairContext& context = judged.pairs[i].context;
     Pair pair = pairs[i];
     pair.host = index;
     pair.from = name + "/" + context.device(context.from).name;
     pair.to = name + "/" + context.device(context.to).name;
+    if (pair.decided_by) *pair.decided_by += first_finding;
     verdict.pairs.push_back(std::move(pair));
   }
   for (const std::size_t best : judged.best)
@@ -131,8 +166,7 @@ Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFun
   Verdict verdict;
   for (std::size_t h = 0; h < topology.hosts.size(); ++h)
     add_host(verdict, judged[group_of[h]].verdict, judged[group_of[h]].pairs, topology, h);
-  std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  sort_findings(verdict);
   return verdict;
 }
 

@@ -12,11 +12,12 @@ namespace gdr {
 /// What a rule's finding does to its pair. From it and from whether the pair is the best of a GPU
 /// follows the severity.
 enum class Effect {
-  blocks,   ///< the pair cannot work
-  slows,    ///< less than half of what the devices could carry is left
-  unknown,  ///< what decides is not in the file
-  costs,    ///< a setting costs bandwidth or breaks ordering
-  informs,  ///< worth knowing
+  blocks,     ///< the pair cannot work
+  slows,      ///< less than half of what the devices could carry is left
+  unknown,    ///< what decides is not in the file
+  may_block,  ///< unknown as well, but machines of this kind are known that do not work
+  costs,      ///< a setting costs bandwidth or breaks ordering
+  informs,    ///< worth knowing
 };
 
 /// What a finding is about: the pair itself, a device, the port above a device, the whole host, or

@@ -63,16 +63,18 @@ struct Pair {
                                    ///< nullopt: the bits are not known
   KernelP2pdma kernel_p2pdma = KernelP2pdma::unknown;
   PairAnswer answer = PairAnswer::unknown;
-  PairBandwidth bandwidth;            ///< empty when blocked or unknown
-  std::vector<std::string> findings;  ///< rule names
+  PairBandwidth bandwidth;                ///< empty when blocked or unknown
+  std::vector<std::string> findings;      ///< rule names
+  std::optional<std::size_t> decided_by;  ///< index in Verdict::findings of the one that makes the
+                                          ///< answer what it is; nullopt: the pair works
   bool operator==(const Pair&) const = default;
 };
 
 struct Finding {
   std::string rule;
   /// error: a GPU whose best NIC pair on its host is blocked or slow. warning: a setting costs
-  /// bandwidth or breaks ordering on the best pair of a GPU. note: everything else. Remarks of an
-  /// import have a severity of their own.
+  /// bandwidth or breaks ordering on the best pair of a GPU, or may block it. note: everything
+  /// else. Remarks of an import have a severity of their own.
   Severity severity = Severity::note;
   std::size_t host = 0;
   std::string where;               ///< "h0/sw0 downstream port of h0/gpu0, bit RR"

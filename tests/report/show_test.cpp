@@ -13,7 +13,7 @@ gdr::Topology small() {
 }
 
 TEST(Show, ATree) {
-  EXPECT_EQ(gdr::cli::show_text(small()),
+  EXPECT_EQ(gdr::report::show_text(small()),
             "small\n"
             "  one GPU and one NIC below a switch\n"
             "\n"
@@ -34,7 +34,7 @@ TEST(Show, EqualHostsAreShownOnce) {
   }
   topology.hosts[1].software.kernel = "6.1";
   topology.fabric = gdr::Fabric{"infiniband", gdr::Bytes{4096}, 0};
-  const std::string text = gdr::cli::show_text(topology);
+  const std::string text = gdr::report::show_text(topology);
   EXPECT_NE(text.find("\nh0, h2: the same\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nh1\n  kernel 6.1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nfabric: infiniband, MTU 4KiB, a cable between hosts\n"), std::string::npos)
@@ -43,7 +43,7 @@ TEST(Show, EqualHostsAreShownOnce) {
     topology.hosts.push_back(topology.hosts[0]);
     topology.hosts.back().name = "h" + std::to_string(i);
   }
-  EXPECT_EQ(gdr::cli::host_names(topology, gdr::cli::equal_hosts(topology)[0]),
+  EXPECT_EQ(gdr::report::host_names(topology, gdr::report::equal_hosts(topology)[0]),
             "h0, h2, ..., h63 (63 hosts)");
 }
 
@@ -69,7 +69,7 @@ TEST(Show, FitsEightyColumns) {
     for (int j = 0; j < i; ++j)
       host.nvlinks.push_back({gpu.name, "gpu" + std::to_string(j), 2, "", {}});
   }
-  std::istringstream lines(gdr::cli::show_text(topology));
+  std::istringstream lines(gdr::report::show_text(topology));
   for (std::string line; std::getline(lines, line);)
     EXPECT_TRUE(line.size() <= 80U || line.find(std::string(200, 'w')) != std::string::npos)
         << line;
@@ -81,14 +81,14 @@ TEST(Show, NvlinkIsCountedFromBothEnds) {
   host.devices.push_back(host.devices[2]);
   host.devices.back().name = "gpu1";
   host.nvlinks = {{"gpu0", "gpu1", 3, "", {}}, {"gpu0", "", 1, "", {}}};
-  EXPECT_EQ(gdr::cli::nvlink_lines(host),
+  EXPECT_EQ(gdr::report::nvlink_lines(host),
             (std::vector<std::string>{"gpu0: 3 x gpu1, 1 x an NVSwitch", "gpu1: 3 x gpu0"}));
 }
 
 TEST(Show, DotQuotesWhatItPrints) {
   gdr::Topology topology = small();
   topology.name = "a\"b\\c";
-  EXPECT_NE(gdr::cli::show_dot(topology).find("graph \"a\\\"b\\\\c\" {"), std::string::npos);
+  EXPECT_NE(gdr::report::show_dot(topology).find("graph \"a\\\"b\\\\c\" {"), std::string::npos);
 }
 
 }  // namespace

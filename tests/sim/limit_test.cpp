@@ -89,9 +89,9 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
   SCOPED_TRACE(std::string(to_string(transfer.path)) + " " + to_string(transfer.size));
   std::vector<ModelLibrary> libraries;
   for (const auto& [kind, model] :
-       models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
+       study::models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
     for (const UncertainParameter& parameter :
-         uncertain_parameters(models(), kind, model, estimate_spread))
+         uncertain_parameters(models(), kind, model, study::estimate_spread))
       for (const Bound bound : {Bound::low, Bound::high})
         libraries.push_back(varied(models(), parameter, bound));
   ASSERT_GT(libraries.size(), 30U);

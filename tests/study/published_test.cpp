@@ -14,8 +14,12 @@
 // The published measurements that come with the models: how far off predictions are, and whether
 // that stays so.
 
-namespace gdr::sim {
+namespace gdr::study {
 namespace {
+
+using sim::models;
+using sim::project_file;
+using sim::simulator;
 
 const PublishedCases& published() {
   static const PublishedCases all =
@@ -174,4 +178,4 @@ TEST(Published, EveryRecordIsRunOrLeftOutWithAReason) {
 }
 
 }  // namespace
-}  // namespace gdr::sim
+}  // namespace gdr::study

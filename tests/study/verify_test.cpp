@@ -5,7 +5,8 @@
 #include "sim/predict.hpp"
 #include "src/common/error.hpp"
 #include "src/import/machine.hpp"
-#include "src/study/fit.hpp"
+#include "src/report/verify_report.hpp"
+#include "src/study/verify.hpp"
 #include "src/topology/topology_json.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/support/simulation.hpp"
@@ -20,8 +21,8 @@ const ModelLibrary& library() {
   return models;
 }
 
-using measured::Figure;
-using measured::read_figures;
+using study::Figure;
+using study::read_figures;
 
 TEST(Measured, ReadsPerftest) {
   const auto figures = read_figures(
@@ -139,35 +140,49 @@ std::string perftest(double gigabits) {
          std::to_string(gigabits) + " " + std::to_string(gigabits) + " 0.01\n";
 }
 
-measured::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) {
+study::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) {
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", settings);
-  return measured::fit(sim::simulator(), topology, library(),
-                       read_figures(perftest(gigabytes * 8), "t"), {})
+  return study::fit(sim::simulator(), topology, library(),
+                    read_figures(perftest(gigabytes * 8), "t"), {})
       .at(0);
 }
 
 /// The simulator's own predictions are measured back: each is told as what it came from.
 TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto as_is = fit_one(24.8);
-  EXPECT_EQ(as_is.candidates.at(0).path, "gdr");
-  EXPECT_EQ(as_is.candidates.at(0).condition, "");
-  EXPECT_NE(as_is.sureness, measured::Sureness::none);
+  EXPECT_EQ(as_is.candidates.at(0).path, PathKind::gdr);
+  EXPECT_EQ(as_is.candidates.at(0).condition, study::Condition{});
+  EXPECT_NE(as_is.sureness, study::Sureness::none);
   const auto staged = fit_one(20.3);
-  EXPECT_EQ(staged.candidates.at(0).path, "staged");
-  EXPECT_EQ(staged.candidates.at(0).condition, "");
-  EXPECT_NE(staged.next.find("gdr doctor"), std::string::npos);
+  EXPECT_EQ(staged.candidates.at(0).path, PathKind::staged);
+  EXPECT_EQ(staged.candidates.at(0).condition, study::Condition{});
+  EXPECT_NE(report::next_text(staged).find("gdr doctor"), std::string::npos);
   const auto half_rate = fit_one(12.41);
-  EXPECT_NE(half_rate.candidates.at(0).condition.find("half of their rate"), std::string::npos)
-      << half_rate.verdict;
+  EXPECT_EQ(half_rate.candidates.at(0).condition.change, study::Change::half_port_rate)
+      << report::verdict_text(half_rate);
   const auto idle = fit_one(3.3);
-  EXPECT_NE(idle.candidates.at(0).condition.find("idle link"), std::string::npos) << idle.verdict;
+  EXPECT_EQ(idle.candidates.at(0).condition.change, study::Change::idle_speed)
+      << report::verdict_text(idle);
   const auto nothing = fit_one(0.05);
-  EXPECT_EQ(nothing.sureness, measured::Sureness::none);
-  EXPECT_NE(nothing.verdict.find("Fits no path"), std::string::npos);
-  EXPECT_NE(nothing.verdict.find("The topology gives 24.82 GB/s by gdr"), std::string::npos)
-      << "what would be normal: " << nothing.verdict;
-  EXPECT_TRUE(measured::is_downgrade(nothing));
-  EXPECT_FALSE(measured::is_downgrade(as_is));
+  EXPECT_EQ(nothing.sureness, study::Sureness::none);
+  EXPECT_NE(report::verdict_text(nothing).find("Fits no path"), std::string::npos);
+  EXPECT_NE(report::verdict_text(nothing).find("The topology gives 24.82 GB/s by gdr"),
+            std::string::npos)
+      << "what would be normal: " << report::verdict_text(nothing);
+  EXPECT_TRUE(study::is_downgrade(nothing));
+  EXPECT_FALSE(study::is_downgrade(as_is));
+}
+
+TEST(Verify, APathThatTheVerdictBlocksIsLeftOutAndNamed) {
+  const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json",
+                                          {{"iommu", "translate"}, {"maps_peer_memory", "false"}});
+  const auto fit =
+      study::fit(sim::simulator(), topology, library(), read_figures(perftest(100), "t"), {}).at(0);
+  ASSERT_FALSE(fit.candidates.empty());
+  for (const auto& candidate : fit.candidates) EXPECT_NE(candidate.path, PathKind::gdr);
+  EXPECT_NE(report::verdict_text(fit).find("The verdict blocks gdr here (iommu-translating)."),
+            std::string::npos)
+      << report::verdict_text(fit);
 }
 
 TEST(Verify, HostMemoryProvesNothingAboutGpus) {
@@ -175,9 +190,9 @@ TEST(Verify, HostMemoryProvesNothingAboutGpus) {
   text.erase(0, text.find('\n') + 1);
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", {});
   const auto fit =
-      measured::fit(sim::simulator(), topology, library(), read_figures(text, "t"), {}).at(0);
-  EXPECT_EQ(fit.candidates.at(0).path, "rdma");
-  EXPECT_NE(fit.next.find("proves nothing about GPUDirect RDMA"), std::string::npos);
+      study::fit(sim::simulator(), topology, library(), read_figures(text, "t"), {}).at(0);
+  EXPECT_EQ(fit.candidates.at(0).path, PathKind::rdma);
+  EXPECT_NE(report::next_text(fit).find("proves nothing about GPUDirect RDMA"), std::string::npos);
 }
 
 std::string gdsio(const char* operation, const char* type, int threads, double gigabytes) {
@@ -187,10 +202,10 @@ std::string gdsio(const char* operation, const char* type, int threads, double g
       operation, type, threads, gigabytes * 1e9 / 1073741824.0);
 }
 
-measured::Fit fit_storage(const std::string& text, const measured::Ends& ends = {},
-                          const std::vector<Setting>& settings = {}) {
+study::Fit fit_storage(const std::string& text, const study::Ends& ends = {},
+                       const std::vector<Setting>& settings = {}) {
   const Topology topology = load_topology(project + "/topologies/servers/dgx-a100.json", settings);
-  return measured::fit(sim::simulator(), topology, library(), read_figures(text, "t"), ends).at(0);
+  return study::fit(sim::simulator(), topology, library(), read_figures(text, "t"), ends).at(0);
 }
 
 double predicted_storage(PathKind path, int depth, std::size_t drives) {
@@ -214,11 +229,11 @@ double predicted_storage(PathKind path, int depth, std::size_t drives) {
 TEST(Verify, StorageByItsPath) {
   const double direct = predicted_storage(PathKind::gds, 4, 1);
   const auto gds = fit_storage(gdsio("READ", "GPUD", 4, direct));
-  ASSERT_FALSE(gds.candidates.empty()) << gds.verdict;
+  ASSERT_FALSE(gds.candidates.empty()) << report::verdict_text(gds);
   EXPECT_EQ(gds.from, "h0/nvme0");
   EXPECT_EQ(gds.to, "h0/gpu0");
   EXPECT_NEAR(gds.candidates[0].deviation, 0, 0.01);
-  EXPECT_FALSE(measured::is_downgrade(gds));
+  EXPECT_FALSE(study::is_downgrade(gds));
   const std::size_t drives =
       devices_of_kind(load_topology(project + "/topologies/servers/dgx-a100.json"),
                       DeviceKind::nvme)
@@ -226,8 +241,10 @@ TEST(Verify, StorageByItsPath) {
   ASSERT_GT(drives, 1U);
   const auto all = fit_storage(gdsio(
       "READ", "GPUD", 64, predicted_storage(PathKind::gds, 64 / static_cast<int>(drives), drives)));
-  EXPECT_EQ(all.candidates.at(0).condition, fmt::format("all {} drives", drives)) << all.verdict;
-  EXPECT_FALSE(measured::is_downgrade(all)) << "several drives are no downgrade";
+  EXPECT_EQ(report::condition_text(all.candidates.at(0).condition),
+            fmt::format("all {} drives", drives))
+      << report::verdict_text(all);
+  EXPECT_FALSE(study::is_downgrade(all)) << "several drives are no downgrade";
   const auto written = fit_storage(gdsio("WRITE", "GPUD", 4, 2.0));
   EXPECT_EQ(written.from, "h0/gpu0");
   EXPECT_EQ(written.to, "h0/nvme0");
@@ -236,22 +253,22 @@ TEST(Verify, StorageByItsPath) {
 TEST(Verify, StorageThroughHostMemory) {
   const auto asked =
       fit_storage(gdsio("READ", "CPU_GPU", 4, predicted_storage(PathKind::staged, 4, 1)));
-  EXPECT_EQ(asked.candidates.at(0).path, "staged");
-  EXPECT_FALSE(measured::is_downgrade(asked)) << "it was asked for";
+  EXPECT_EQ(asked.candidates.at(0).path, PathKind::staged);
+  EXPECT_FALSE(study::is_downgrade(asked)) << "it was asked for";
   const auto host = fit_storage(gdsio("READ", "CPUONLY", 4, 3.0));
   ASSERT_FALSE(host.candidates.empty());
-  for (const auto& candidate : host.candidates) EXPECT_EQ(candidate.path, "dma");
+  for (const auto& candidate : host.candidates) EXPECT_EQ(candidate.path, PathKind::dma);
   EXPECT_EQ(host.to, "host memory");
   const auto named = fit_storage(gdsio("READ", "GPUD", 1, 1.0), {"h0/nvme3", "h0/gpu5"});
   EXPECT_EQ(named.from, "h0/nvme3");
   EXPECT_EQ(named.to, "h0/gpu5");
   for (const auto& candidate : named.candidates)
-    EXPECT_EQ(candidate.condition, "") << "one drive was named";
+    EXPECT_EQ(candidate.condition, study::Condition{}) << "one drive was named";
   const Topology without = load_topology(project + "/topologies/servers/p4d.json");
-  const auto none = measured::fit(sim::simulator(), without, library(),
-                                  read_figures(gdsio("READ", "GPUD", 1, 1.0), "t"), {})
+  const auto none = study::fit(sim::simulator(), without, library(),
+                               read_figures(gdsio("READ", "GPUD", 1, 1.0), "t"), {})
                         .at(0);
-  EXPECT_EQ(none.verdict, "The topology shows no drive.");
+  EXPECT_EQ(report::verdict_text(none), "The topology shows no drive.");
 }
 
 /// The published host: its listings give the topology, its own measurements lie beside the
@@ -264,8 +281,8 @@ TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
                                            &library());
   const NamedText text = read_input(folder + "measurements.txt");
   std::size_t p2p = 0;
-  for (const auto& fit : measured::fit(sim::simulator(), topology, library(),
-                                       read_figures(text.text, text.name), {})) {
+  for (const auto& fit :
+       study::fit(sim::simulator(), topology, library(), read_figures(text.text, text.name), {})) {
     if (!fit.figure.gpus || fit.figure.peer_to_peer != true || !fit.figure.bandwidth) continue;
     ++p2p;
     ASSERT_FALSE(fit.candidates.empty());
@@ -273,8 +290,8 @@ TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
                 fit.from.c_str(), fit.to.c_str(), fit.figure.bidirectional ? " both ways" : "",
                 fit.figure.bandwidth->gigabytes_per_second(), fit.candidates[0].predicted * 1e-9,
                 fit.candidates[0].deviation * 100);
-    EXPECT_EQ(fit.candidates[0].path, "p2p");
-    EXPECT_EQ(fit.candidates[0].condition, "");
+    EXPECT_EQ(fit.candidates[0].path, PathKind::p2p);
+    EXPECT_EQ(fit.candidates[0].condition, study::Condition{});
     EXPECT_NEAR(fit.candidates[0].deviation, 0, 0.1);
   }
   EXPECT_EQ(p2p, 4U);

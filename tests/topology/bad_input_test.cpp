@@ -62,7 +62,7 @@ void load(const std::string& file) {
   const std::string path = bad + file;
   const std::string stem = path.substr(0, path.rfind('.'));
   if (file.starts_with("models/")) load_model(path);
-  else if (file.starts_with("published/")) (void)gdr::sim::load_published({path}, "topologies");
+  else if (file.starts_with("published/")) (void)gdr::study::load_published({path}, "topologies");
   else if (file.starts_with("topology/"))
     (void)gdr::load_topology(path, settings_of(stem + ".set"));
   else if (file.starts_with("xml/")) (void)gdr::import_nccl_xml(std::vector<std::string>{path});

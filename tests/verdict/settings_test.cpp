@@ -104,8 +104,9 @@ TEST(VerdictAcs, DirectTranslatedWithAtsGoesStraight) {
   EXPECT_EQ(pair(with("", "RR+DT"), "h0/gpu0", "h0/nic0").redirected, std::nullopt);
 }
 
-TEST(VerdictIommu, TranslateBlocksPassthroughAndOffDoNot) {
-  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()}, {{"iommu", "translate"}});
+TEST(VerdictIommu, TranslateBlocksWhereTheDriverMapsNothing) {
+  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()},
+                                     {{"iommu", "translate"}, {"maps_peer_memory", "false"}});
   EXPECT_EQ(answer(verdict), PairAnswer::blocked);
   const gdr::Finding f = finding(verdict, "iommu-translating");
   EXPECT_EQ(f.severity, Severity::error);
@@ -118,6 +119,21 @@ TEST(VerdictIommu, TranslateBlocksPassthroughAndOffDoNot) {
     EXPECT_EQ(answer(judge(HostText{.devices = one_switch()}, {{"iommu", mode}})),
               PairAnswer::works)
         << mode;
+}
+
+/// Machines with a translating IOMMU are known that work (NVIDIA/nccl issue 2409: 48.9 GB/s) and
+/// such that do not; what the driver does decides.
+TEST(VerdictIommu, TranslateIsUnknownWhereTheDriverIsNotSaid) {
+  const gdr::Verdict verdict = judge(HostText{.devices = one_switch()}, {{"iommu", "translate"}});
+  EXPECT_EQ(answer(verdict), PairAnswer::unknown);
+  const gdr::Finding f = finding(verdict, "iommu-translating");
+  EXPECT_EQ(f.severity, Severity::warning);
+  EXPECT_NE(f.message.find("zeros"), std::string::npos);
+  EXPECT_NE(f.remedy.find("iommu=pt"), std::string::npos);
+  EXPECT_NE(f.remedy.find("\"maps_peer_memory\""), std::string::npos);
+  EXPECT_EQ(answer(judge(HostText{.devices = one_switch()},
+                         {{"iommu", "translate"}, {"maps_peer_memory", "true"}})),
+            PairAnswer::slow);
 }
 
 TEST(VerdictIommu, TheSameForAmdGpus) {

@@ -358,9 +358,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
   const Lab tcp(PathKind::tcp);
   Lab gdr(PathKind::gdr);
-  std::vector<cli::ComparedPath> paths{{tcp.plan, tcp.seen, tcp.compared(), ""},
-                                       {gdr.plan, gdr.seen, gdr.compared(), ""}};
-  const std::string good = cli::compared_to_text(tcp.graph, paths, {{"staged", "no reason"}});
+  std::vector<report::ComparedPath> paths{{tcp.plan, tcp.seen, tcp.compared(), ""},
+                                          {gdr.plan, gdr.seen, gdr.compared(), ""}};
+  const std::string good = report::compared_to_text(tcp.graph, paths, {{"staged", "no reason"}});
   for (const std::string& line : lines_of(good)) EXPECT_LE(line.size(), 80U) << line;
   EXPECT_NE(good.find("\nAll bytes are equal.\n"), std::string::npos) << good;
   EXPECT_NE(good.find("staged: not possible: no reason"), std::string::npos) << good;
@@ -368,13 +368,13 @@ TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
 
   gdr.seen.from.module.copied_out = size;
   paths[1] = {gdr.plan, gdr.seen, gdr.compared(), ""};
-  const std::string bad = cli::compared_to_text(tcp.graph, paths, {});
+  const std::string bad = report::compared_to_text(tcp.graph, paths, {});
   for (const std::string& line : lines_of(bad)) EXPECT_LE(line.size(), 80U) << line;
   EXPECT_NE(
       bad.find("\nNOT equal:\n  gdr: copy-engine h0/gpu0 > h0/memory\n  gdr: all h0/memory\n"),
       std::string::npos)
       << bad;
-  const json::Value document = cli::compared_to_json(tcp.graph, paths, {});
+  const json::Value document = report::compared_to_json(tcp.graph, paths, {});
   EXPECT_EQ(*document.find("equal"), json::Value(false));
   const auto& list = *document.find("paths")->as<json::Array>();
   EXPECT_EQ(*list[0].find("equal"), json::Value(true));
@@ -384,12 +384,12 @@ TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
 
 TEST(AgreementOutput, AFailedTransferIsNotEqual) {
   const Lab lab(PathKind::gdr);
-  const std::vector<cli::ComparedPath> paths{
+  const std::vector<report::ComparedPath> paths{
       {lab.plan, {}, {}, "the transfer failed (exit code 1)"}};
-  EXPECT_NE(cli::compared_to_text(lab.graph, paths, {})
+  EXPECT_NE(report::compared_to_text(lab.graph, paths, {})
                 .find("NOT equal:\n  gdr: the transfer failed (exit code 1)"),
             std::string::npos);
-  EXPECT_EQ(*cli::compared_to_json(lab.graph, paths, {}).find("equal"), json::Value(false));
+  EXPECT_EQ(*report::compared_to_json(lab.graph, paths, {}).find("equal"), json::Value(false));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "src/study/measured.hpp"
+#include "src/study/figures.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include "src/common/error.hpp"
 #include "src/common/terminal_text.hpp"
 
-namespace gdr::measured {
+namespace gdr::study {
 namespace {
 
 constexpr double mebi = 1048576.0;
@@ -321,4 +321,4 @@ std::vector<Figure> read_figures(std::string_view text, const std::string& name)
   return reader.figures;
 }
 
-}  // namespace gdr::measured
+}  // namespace gdr::study

@@ -9,7 +9,7 @@
 #include "src/common/units.hpp"
 #include "src/datapath/data_path.hpp"
 
-namespace gdr::measured {
+namespace gdr::study {
 
 /// One figure that a tool printed.
 struct Figure {
@@ -35,4 +35,4 @@ struct Figure {
 /// a way, a direction or a number of threads that there is.
 std::vector<Figure> read_figures(std::string_view text, const std::string& name);
 
-}  // namespace gdr::measured
+}  // namespace gdr::study
