@@ -69,10 +69,10 @@ json::Value cluster_of(const Parts& parts) {
                                                                       {"SWITCH", parts.pci_switch},
                                                                       {"NVME", parts.nvme}})
     host = replaced(host, "\"model\": \"" + mark + "\"", "\"model\": \"" + model + "\"");
-  return json::parse(
-      R"({"format": 1, "name": "cluster", "fabric": {"model": "infiniband"}, "hosts": [)" +
-          replaced(host, "HOST", "h0") + "," + replaced(host, "HOST", "h1") + "]}",
-      "cluster");
+  const std::string start = R"({"format": 1, "fabric": {"model": "infiniband"}, "name": ")";
+  return json::parse(start + parts.cpu + "\", \"hosts\": [" + replaced(host, "HOST", "h0") + "," +
+                         replaced(host, "HOST", "h1") + "]}",
+                     parts.cpu);
 }
 
 // ---- questions ----------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ json::Value cluster_of(const Parts& parts) {
 /// What the product says to one question.
 struct Answer {
   std::vector<std::pair<std::string, double>> numbers;
-  std::string text;  ///< compared as a whole, too long to be printed
+  std::string text;
   bool refused = false;
 };
 
@@ -327,7 +327,7 @@ std::vector<std::int64_t> others(const std::int64_t& value) {
   return {value * 2, value / 2, value + 1, value - 1};
 }
 std::vector<bool> others(const bool& value) { return {!value}; }
-/// Another word, twice a speed grade, another text.
+/// Another word; of a speed grade, half.
 std::vector<std::string> others(const std::string& value) {
   std::vector<std::string> words{"host-bridge", "none", "srd", "infiniband", "ethernet"};
   if (const auto dash = value.find("DDR"); dash != std::string::npos) {
@@ -404,7 +404,14 @@ std::string moved(const Answer& before, const Answer& after) {
     if (std::abs(share) > least_move)
       return fmt::format("{} {:.4g} -> {:.4g} ({:+.1f} %)", name, was, is, share * 100);
   }
-  return before.text != after.text ? "what it says" : "";
+  if (before.text == after.text) return {};
+  const auto differs =
+      std::mismatch(before.text.begin(), before.text.end(), after.text.begin(), after.text.end());
+  const auto begin = static_cast<std::size_t>(differs.first - before.text.begin());
+  const auto excerpt = [&](const std::string& text) {
+    return replaced(text.substr(begin - std::min<std::size_t>(begin, 30), 60), "\n", " ");
+  };
+  return fmt::format("\"{}\" -> \"{}\"", excerpt(before.text), excerpt(after.text));
 }
 
 /// The first answer that the parameter moves, in words. A refusal counts when nothing else moves.
