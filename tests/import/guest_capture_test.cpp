@@ -93,7 +93,7 @@ TEST(GuestCapture, ADifferentTreeIsNamed) {
   more.hosts.front().devices.back().name = "nic1";
   const auto lines = test::differences(more, seen, models());
   EXPECT_NE(
-      std::find(lines.begin(), lines.end(), "sw0: number of things below it: 3 wanted, 2 seen"),
+      std::find(lines.begin(), lines.end(), "sw0: number of devices below it: 3 wanted, 2 seen"),
       lines.end());
   Topology swapped = original();
   std::swap(swapped.hosts.front().devices[2], swapped.hosts.front().devices[3]);

@@ -306,7 +306,7 @@ TEST(VerdictNccl, ALevelThatNcclDoesNotUnderstand) {
                                      {{"nccl_net_gdr_level", "FAR"}});
   EXPECT_EQ(finding(verdict, "gdr-level-too-low").message,
             "NCCL calls this way PHB and with NCCL_NET_GDR_LEVEL=FAR, which it does not understand "
-            "and takes for PXB, stages "
+            "and treats as PXB, stages "
             "through host memory instead of using GPUDirect RDMA.");
 }
 

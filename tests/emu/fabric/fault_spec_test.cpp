@@ -91,7 +91,7 @@ TEST(FaultSpec, ErrorsNamePlaceFoundAndAllowed) {
       "down-for, "
       "down-frames, only";
   const std::string names =
-      "h0/nic0, h0/nic1, h1/nic0, h1/nic1; * for a host or a NIC; add .tx or .rx for one  "
+      "h0/nic0, h0/nic1, h1/nic0, h1/nic1; * for a host or a NIC; add .tx or .rx for one "
       "direction";
   const std::string unknown_key = "faults: at item 1 (*): found \"los\", allowed " + keys;
   const std::string unknown_port = "faults: at item 2: found \"h2/nic0\", allowed " + names;

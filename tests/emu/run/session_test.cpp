@@ -241,7 +241,7 @@ TEST_F(EmuSessionName, NamesAndFoldersThatCannotBe) {
         << name;
   EXPECT_TRUE(refusal([&] {
                 session_files("/tmp", std::string(100, 'a'));
-              }).ends_with("take a shorter name"));
+              }).ends_with("choose a shorter name"));
   sessions_folder();
   chmod((folder_ + "/gdr").c_str(), 0755);
   EXPECT_EQ(refusal([&] { sessions_folder(); }),
