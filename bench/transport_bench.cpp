@@ -42,7 +42,7 @@ class Bare {
             "post");
   }
   void connect(const Bare& peer) {
-    Route route;
+    QueuePairRoute route;
     route.peer_queue_pair = peer.pair_->number();
     check(pair_->connect(route).ok(), "connect");
     remote_address_ = reinterpret_cast<std::uint64_t>(peer.buffer_.data());
@@ -120,8 +120,8 @@ struct Side {
   }
   static TransportOptions options() {
     TransportOptions options;
-    options.path = Path::gdr;
-    options.nics = {{"a", {}, Distance::pix}};
+    options.path = TransportPath::gdr;
+    options.nics = {{"a", {}, NicDistance::pix}};
     options.log = [](const std::string&) {};
     return options;
   }

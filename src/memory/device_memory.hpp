@@ -43,6 +43,9 @@ struct PointerInfo {
   DevicePointer base;            ///< of the allocation that the pointer is in
   Bytes size;                    ///< of the allocation
   std::uint64_t allocation = 0;  ///< a number that no other allocation of this process ever has
+  [[nodiscard]] bool contains(DevicePointer pointer) const {
+    return pointer >= base && pointer.address - base.address < size.count;
+  }
 };
 
 /// Bytes moved, by what moved them. CPU copies are those of backends that have no copy engine.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,10 +43,15 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit);
 constexpr std::size_t plan_header = 24;
 std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header);
 
+/// Called with what a write or send is about to send; an error ends the run.
+using BeforeSending = std::function<Status(memory::DevicePointer from, Bytes size)>;
+
 /// Each side of a run, over a connection that is set up; they block until all sizes are done. Both
 /// sides take their buffers from `memory`.
 Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory,
-                                         const MeasurePlan& plan);
-Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);
+                                         const MeasurePlan& plan,
+                                         BeforeSending before_sending = {});
+Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan,
+                  BeforeSending before_sending = {});
 
 }  // namespace gdr::transport
