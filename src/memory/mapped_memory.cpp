@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "src/common/check.hpp"
+#include "src/common/splitmix.hpp"
 #include "src/memory/arithmetic.hpp"
 
 namespace gdr::memory {
@@ -15,17 +16,8 @@ namespace {
 
 constexpr std::uint64_t stale_block = 4096;
 
-/// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-/// 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
 bool chance(std::uint64_t seed, std::uint64_t a, std::uint64_t b, double share) {
-  return static_cast<double>(mix(mix(seed ^ a) ^ b) >> 11U) * 0x1p-53 < share;
+  return happens(splitmix64(splitmix64(seed ^ a) ^ b), share);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace gdr::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::array<std::byte, 4> magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'},
+constexpr std::array<std::byte, 4> plan_magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'},
                                          std::byte{'t'}};
 constexpr unsigned most_sizes = 64;
 constexpr std::uint64_t inbox_tag = 1;
@@ -223,7 +223,7 @@ Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRa
 }  // namespace
 
 Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit) {
-  std::vector<std::byte> bytes(magic.begin(), magic.end());
+  std::vector<std::byte> bytes(plan_magic.begin(), plan_magic.end());
   put_number(bytes, static_cast<std::uint64_t>(plan.operation), 1);
   put_number(bytes, (plan.latency ? 1U : 0U) | (plan.check ? 2U : 0U), 1);
   put_number(bytes, plan.queue_pairs, 2);
@@ -244,7 +244,7 @@ Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit) {
 }
 
 std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header) {
-  if (!std::equal(magic.begin(), magic.end(), header.begin())) return std::nullopt;
+  if (!std::equal(plan_magic.begin(), plan_magic.end(), header.begin())) return std::nullopt;
   const std::uint64_t sizes = number_at(header, 16, 8);
   if (sizes > most_sizes) return std::nullopt;
   return sizes * 8;
@@ -263,7 +263,7 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
   plan.iterations = static_cast<unsigned>(number_at(header, 8, 4));
   plan.depth = static_cast<unsigned>(number_at(header, 12, 4));
   const std::uint64_t sizes = number_at(header, 16, 8);
-  const bool right = std::equal(magic.begin(), magic.end(), header.begin()) && operation <= 2 &&
+  const bool right = std::equal(plan_magic.begin(), plan_magic.end(), header.begin()) && operation <= 2 &&
                      plan.queue_pairs >= 1 && plan.queue_pairs <= 64 && plan.iterations >= 1 &&
                      plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 && sizes <= most_sizes;
   if (!right)

@@ -10,7 +10,7 @@
 namespace gdr::transport {
 namespace {
 
-constexpr std::uint32_t magic = 0x31524447;  // "GDR1"
+constexpr std::uint32_t frame_magic = 0x31524447;  // "GDR1"
 constexpr std::size_t longest_text = 400;        // of a greeting
 constexpr std::size_t longest_frame_text = 200;
 
@@ -84,7 +84,7 @@ Status protocol_error(const std::string& what) {
 
 void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
   Writer writer;
-  writer.number(magic);
+  writer.number(frame_magic);
   writer.number(static_cast<std::uint8_t>(frame.type));
   writer.number(frame.flags);
   writer.number(frame.credits);
@@ -101,7 +101,7 @@ void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
 Result<Frame> parse_frame(std::span<const std::byte, frame_header> from,
                           std::size_t largest_payload) {
   Reader reader(from);
-  if (reader.number<std::uint32_t>() != magic) return protocol_error("no frame");
+  if (reader.number<std::uint32_t>() != frame_magic) return protocol_error("no frame");
   Frame frame;
   const auto type = reader.number<std::uint8_t>();
   if (type < static_cast<std::uint8_t>(FrameType::ready) ||
@@ -183,7 +183,7 @@ std::vector<std::byte> put_hello(const Hello& hello) {
   }
   const auto bytes = body.take();
   Writer message;
-  message.number(magic);
+  message.number(frame_magic);
   message.number(protocol_version);
   message.number(static_cast<std::uint64_t>(bytes.size()));
   auto all = message.take();
@@ -193,7 +193,7 @@ std::vector<std::byte> put_hello(const Hello& hello) {
 
 Result<std::size_t> parse_hello_header(std::span<const std::byte, hello_header> from) {
   Reader reader(from);
-  if (reader.number<std::uint32_t>() != magic)
+  if (reader.number<std::uint32_t>() != frame_magic)
     return Status(Cause::protocol, "the peer does not speak this protocol");
   const auto version = reader.number<std::uint32_t>();
   if (version != protocol_version)

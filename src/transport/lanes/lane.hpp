@@ -10,6 +10,9 @@ namespace gdr::transport {
 
 class Lane;
 
+/// Buffers of a lane, and as many credits, that data leaves to frames that control.
+constexpr unsigned control_buffers = 2;
+
 /// What a lane tells its connection.
 class LaneListener {
  public:

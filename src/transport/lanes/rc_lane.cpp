@@ -11,7 +11,6 @@
 namespace gdr::transport {
 namespace {
 
-constexpr unsigned control_buffers = 2;  // and as many credits, which data leaves alone
 constexpr unsigned notices = 64;  // for frames and immediates beyond those with a bounce buffer:
                                   // fewer credits go back on their own
 constexpr unsigned credit_receives = 8;  // for frames that give credits, which need none

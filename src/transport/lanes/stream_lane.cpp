@@ -5,10 +5,6 @@
 #include "src/common/check.hpp"
 
 namespace gdr::transport {
-namespace {
-
-constexpr unsigned control_buffers = 2;
-}  // namespace
 
 StreamLane::StreamLane(std::unique_ptr<ByteStream> stream, Bytes chunk, unsigned depth)
     : stream_(std::move(stream)) {
