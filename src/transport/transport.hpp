@@ -73,9 +73,10 @@ class Connection {
   std::unique_ptr<ConnectionCore> core_;
 };
 
-/// The NICs and the memory of one side, and the engine that moves its connections on. Whoever waits
-/// moves them; without waiting, call progress often. Memory that is freed while connections use it
-/// breaks these; otherwise its registrations just go.
+/// The NICs and the memory of one side, and the engine of its connections. A thread that waits
+/// makes progress for all of them; without a waiting thread, call progress often. Freeing memory
+/// that a connection uses breaks that connection; otherwise only the registrations of the memory
+/// go.
 class Transport {
  public:
   /// Throws InputError: a NIC or GID index that is not there, numbers out of their ranges,
@@ -89,7 +90,7 @@ class Transport {
   /// Starts to set up a connection over a stream; one side is the initiator. Connections may
   /// outlive the Transport.
   std::unique_ptr<Connection> open(std::unique_ptr<ByteStream> stream, bool initiator);
-  /// Moves all connections on; false when nothing happened.
+  /// Makes progress on all connections; false when nothing happened.
   bool progress();
   [[nodiscard]] std::string nics() const;  ///< "rxe0,rxe1", or "none"
 

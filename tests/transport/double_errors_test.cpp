@@ -3,37 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"
-#include "tests/transport/pair.hpp"
+#include "tests/support/transport_pair.hpp"
 
 namespace gdr::transport {
 namespace {
 
-PairOptions with_path(TransportPath path) {
-  PairOptions options;
-  options.both([&](TransportOptions& side) {
-    side.path = path;
-    side.limit = Duration{5};
-    side.timeout = 10;  // 4.2 ms
-  });
-  return options;
-}
-
-/// A write of 4 MiB that `spoil` gets at when it is under way.
-OperationResult spoiled_write(
-    Pair& pair,
-    const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
-  const auto from = pair.a.allocate(4U << 20U);
-  const auto to = pair.b.allocate(4U << 20U);
-  const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
-  const auto operation = pair.a.connection->write(from, range, Bytes{0}, Bytes{4U << 20U}, 1);
-  for (int i = 0; i < 3; ++i) pair.step();
-  spoil(from, to);
-  return pair.finish(pair.a, operation);
-}
-
 TEST(Errors, ASilentPeerIsNoticedByTheRetriesOfTheNic) {
   for (const TransportPath path : {TransportPath::gdr, TransportPath::staged}) {
-    PairOptions options = with_path(path);
+    PairOptions options = pair_with_path(path);
     options.fabric.faults.deaths = {{"b0", Duration{0.01}}};
     Pair pair(options);
     const auto from = pair.a.allocate(4096);
@@ -50,7 +27,7 @@ TEST(Errors, ASilentPeerIsNoticedByTheRetriesOfTheNic) {
 }
 
 TEST(Errors, AnAddressThatIsGoneIsNamed) {
-  PairOptions options = with_path(TransportPath::gdr);
+  PairOptions options = pair_with_path(TransportPath::gdr);
   options.fabric.faults.lost_addresses = {{"a0", Duration{0.01}}};
   Pair pair(options);
   const auto from = pair.a.allocate(4096);
@@ -66,7 +43,7 @@ TEST(Errors, AnAddressThatIsGoneIsNamed) {
 
 TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
   for (const double length : {0.01, 10.0}) {
-    PairOptions options = with_path(TransportPath::gdr);
+    PairOptions options = pair_with_path(TransportPath::gdr);
     options.fabric.faults.outages = {{"a0", Duration{0.01}, Duration{length}}};
     Pair pair(options);
     const auto from = pair.a.allocate(4096);
@@ -81,7 +58,7 @@ TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
 }
 
 TEST(Errors, ChangedBytesAreFoundWhenTheyAreChecked) {
-  PairOptions options = with_path(TransportPath::gdr);
+  PairOptions options = pair_with_path(TransportPath::gdr);
   options.fabric.faults.silent_corrupt = 0.05;
   options.both([](TransportOptions& side) { side.check = true; });
   Pair pair(options);

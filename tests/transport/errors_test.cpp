@@ -3,20 +3,22 @@
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"
-#include "tests/transport/pair.hpp"
+#include "tests/support/transport_pair.hpp"
 
 namespace gdr::transport {
 namespace {
 
-struct Way {
+struct Setting {
   TransportPath path;
   MemoryChoice::Kind memory;
 };
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << to_string(way.path); }
+std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+  return out << to_string(setting.path);
+}
 
 /// In guests also over their fake GPU.
-std::vector<Way> ways() {
-  std::vector<Way> all;
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
   for (const TransportPath path : {TransportPath::gdr, TransportPath::staged, TransportPath::tcp}) {
     all.push_back({path, MemoryChoice::Kind::fake});
     if (in_guests()) all.push_back({path, MemoryChoice::Kind::bar});
@@ -24,45 +26,27 @@ std::vector<Way> ways() {
   return all;
 }
 
-PairOptions with(const Way& way) {
-  PairOptions options;
-  options.both([&](TransportOptions& side) {
-    side.path = way.path;
-    side.limit = Duration{in_guests() ? 30.0 : 5.0};
-    side.timeout = 10;  // 4.2 ms
-  });
-  options.memory([&](MemoryChoice& memory) { memory.kind = way.memory; });
+PairOptions with(const Setting& setting) {
+  PairOptions options = pair_with_path(setting.path, Duration{in_guests() ? 30.0 : 5.0});
+  options.memory([&](MemoryChoice& memory) { memory.kind = setting.memory; });
   return options;
 }
 
 /// For an operation that nothing but its limit ends.
 constexpr Duration short_limit{2};
-PairOptions with_short_limit(const Way& way) {
-  PairOptions options = with(way);
+PairOptions with_short_limit(const Setting& setting) {
+  PairOptions options = with(setting);
   options.both([](TransportOptions& side) { side.limit = short_limit; });
   return options;
 }
 /// A guest may be late.
 constexpr double lateness(bool guests) { return guests ? 2 : 0.1; }
 
-/// A write of 4 MiB that `spoil` gets at when it is under way.
-OperationResult spoiled_write(
-    Pair& pair,
-    const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
-  const auto from = pair.a.allocate(4U << 20U);
-  const auto to = pair.b.allocate(4U << 20U);
-  const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
-  const auto operation = pair.a.connection->write(from, range, Bytes{0}, Bytes{4U << 20U}, 1);
-  for (int i = 0; i < 3; ++i) pair.step();
-  spoil(from, to);
-  return pair.finish(pair.a, operation);
-}
-
-class EveryWay : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Paths, EveryWay, testing::ValuesIn(ways()),
-                         [](const testing::TestParamInfo<Way>& way) {
-                           return std::string(to_string(way.param.path)) +
-                                  (way.param.memory == MemoryChoice::Kind::bar ? "_bar" : "");
+class EveryWay : public testing::TestWithParam<Setting> {};
+INSTANTIATE_TEST_SUITE_P(Paths, EveryWay, testing::ValuesIn(settings()),
+                         [](const testing::TestParamInfo<Setting>& setting) {
+                           return std::string(to_string(setting.param.path)) +
+                                  (setting.param.memory == MemoryChoice::Kind::bar ? "_bar" : "");
                          });
 
 TEST_P(EveryWay, APeerThatClosesIsNamed) {
@@ -253,7 +237,8 @@ TEST(Fallback, ByDistance) {
     options.a.nics = {{"a0", {}, distance}};
     options.b.nics = near("b0");
     Pair pair(options);
-    EXPECT_EQ(pair.a.connection->path(), distance == NicDistance::pxb ? TransportPath::gdr : TransportPath::staged);
+    EXPECT_EQ(pair.a.connection->path(),
+              distance == NicDistance::pxb ? TransportPath::gdr : TransportPath::staged);
     const std::string line = pair.a.log()[0];
     const std::string wanted =
         distance == NicDistance::pxb

@@ -32,7 +32,8 @@ void check_options(const TransportOptions& options) {
 }  // namespace
 
 ProgressEngine::ProgressEngine(std::shared_ptr<Verbs> chosen_verbs,
-               std::shared_ptr<memory::DeviceMemory> chosen_memory, const TransportOptions& chosen)
+                               std::shared_ptr<memory::DeviceMemory> chosen_memory,
+                               const TransportOptions& chosen)
     : verbs(std::move(chosen_verbs)),
       memory(std::move(chosen_memory)),
       options(chosen),
@@ -122,7 +123,7 @@ void ProgressEngine::find_facts() {
     const auto registration =
         register_range(*nic.device, *memory, trial.value(), memory->granularity());
     facts.registers = facts.registers && registration.ok();
-    if (registration.ok() && facts.registers) facts.registration = registration.value().way;
+    if (registration.ok() && facts.registers) facts.registration = registration.value().method;
     if (!registration.ok()) facts.registration = registration.status().text();
   }
   (void)memory->free(trial.value());

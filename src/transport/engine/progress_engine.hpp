@@ -30,12 +30,12 @@ class EngineMember {
   virtual void memory_freed(const memory::PointerInfo& info) = 0;
 };
 
-/// What connections of one Transport share. The lock is held by whoever is inside, but not while
-/// memory's listeners or the user run.
+/// What the connections of one Transport share. The caller holds the lock, except while listeners
+/// of the memory or the user's functions run.
 class ProgressEngine {
  public:
   ProgressEngine(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory,
-         const TransportOptions& options);
+                 const TransportOptions& options);
   ~ProgressEngine();
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
@@ -44,9 +44,10 @@ class ProgressEngine {
   const std::shared_ptr<Verbs> verbs;
   const std::shared_ptr<memory::DeviceMemory> memory;
   const TransportOptions options;
-  const bool flushes;           ///< inbound RDMA writes, before anybody hears of them
-  const bool hears_every_free;  ///< so that what is registered is known without asking the memory
-  std::vector<Nic> nics;        ///< those that connections use: the nearest with an active port
+  const bool flushes;  ///< inbound RDMA writes, before anybody is told of them
+  const bool
+      hears_every_free;   ///< then the cache knows what is registered without asking the memory
+  std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
   std::unique_ptr<RegistrationCache> registrations;
   PathFacts facts;
   OwnChoice choice;
@@ -56,9 +57,9 @@ class ProgressEngine {
   [[nodiscard]] Status flush(memory::DevicePointer pointer, Bytes size) const {
     return flushes && size.count > 0 ? memory->flush(pointer, size) : Status();
   }
-  /// Moves all connections on, with the lock held; false when nothing happened. What needs a system
-  /// call (the set-up stream, events of NICs, time limits) is looked at once in `rounds`: 64 where
-  /// they follow each other at once, 1 where somebody sleeps in between.
+  /// Makes progress on all connections, with the lock held; false when nothing happened. What needs
+  /// a system call (the set-up stream, events of NICs, time limits) is checked once in `rounds`
+  /// calls: 64 if they follow each other at once, 1 if the caller sleeps in between.
   bool progress(unsigned rounds);
   void idle(unsigned rounds) { verbs->idle(rounds); }
   // With the lock held.

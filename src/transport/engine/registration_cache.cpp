@@ -26,7 +26,7 @@ Result<Registration> register_range(Device& device, memory::DeviceMemory& memory
     auto region = device.register_dma_buf(dma_buf.fd.get(), dma_buf.offset, size, pointer.address);
     if (region.ok()) {
       registration.region = std::move(region.value());
-      registration.way = "dma-buf";
+      registration.method = "dma-buf";
       return registration;
     }
     no_dma_buf = region.status().text();
@@ -40,7 +40,7 @@ Result<Registration> register_range(Device& device, memory::DeviceMemory& memory
     return Status(Cause::registration_refused,
                   fmt::format("dma-buf: {}; peer memory: {}", no_dma_buf, region.status().text()));
   registration.region = std::move(region.value());
-  registration.way = fmt::format("peer memory (dma-buf: {})", no_dma_buf);
+  registration.method = fmt::format("peer memory (dma-buf: {})", no_dma_buf);
   return registration;
 }
 

@@ -14,14 +14,14 @@ namespace gdr::transport {
 struct Registration {
   memory::Exported exported;
   std::unique_ptr<MemoryRegion> region;
-  std::string way;  ///< "dma-buf", or "peer memory (dma-buf: why not)"
+  std::string method;  ///< "dma-buf", or "peer memory (dma-buf: why not)"
 };
 
-/// The allocation that the whole range is in; Cause::invalid where there is none.
+/// The allocation that contains the whole range; Cause::invalid if there is none.
 Result<memory::PointerInfo> find_allocation(const memory::DeviceMemory& memory,
                                             memory::DevicePointer pointer, Bytes size);
 
-/// Registers a range: by dma-buf first, then by address. The status says what both answered.
+/// Registers a range: by dma-buf first, then by address. The status says why both failed.
 Result<Registration> register_range(Device& device, memory::DeviceMemory& memory,
                                     memory::DevicePointer pointer, Bytes size);
 
@@ -33,8 +33,8 @@ struct RegisteredRange {
   };
   memory::DevicePointer base;
   Bytes size;
-  std::vector<Registration> registrations;  ///< one a NIC
-  std::vector<Keys> keys;                   ///< one a NIC
+  std::vector<Registration> registrations;  ///< one per NIC
+  std::vector<Keys> keys;                   ///< one per NIC
   [[nodiscard]] bool has(memory::DevicePointer pointer, Bytes wanted) const {
     const std::uint64_t offset = pointer.address - base.address;
     return pointer >= base && offset < size.count && wanted.count <= size.count - offset;
@@ -42,9 +42,9 @@ struct RegisteredRange {
 };
 
 /// Registrations by allocation: pinning costs far more than a message. Whole allocations are
-/// registered; where that is refused, the range alone. What nobody uses goes when the device's
-/// window is full, and everything of an allocation when that is freed by its backend. Memory that
-/// others free is found no more, since its number never comes again.
+/// registered; where that is refused, the range alone. Unused entries are dropped when the device's
+/// window is full, and all entries of an allocation when its backend frees it. Memory that is freed
+/// past the backend is no longer found, because allocation numbers are never used again.
 class RegistrationCache {
  public:
   RegistrationCache(std::vector<Device*> nics, memory::DeviceMemory& memory)
@@ -54,8 +54,8 @@ class RegistrationCache {
   [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation,
                                                             memory::DevicePointer pointer,
                                                             Bytes size);
-  /// The range that was found or registered last, when it has this one; null when not. Without
-  /// asking the memory: for one that hears of every free, after which nothing is found.
+  /// The range that was found or registered last, if it contains this one; else null. Does not ask
+  /// the memory: for memory that hears of every free, after which nothing is found.
   [[nodiscard]] std::shared_ptr<const RegisteredRange> find_again(memory::DevicePointer pointer,
                                                                   Bytes size) const {
     return last_ != nullptr && (*last_)->has(pointer, size) ? *last_ : nullptr;

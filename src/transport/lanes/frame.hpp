@@ -28,7 +28,7 @@ enum class FrameType : std::uint8_t {
   clear,      ///< the receiver has room for it
   body,       ///< bytes of a send: total, offset
   atomic,     ///< address, value: operand, extra: swap
-  notify,     ///< a write is complete: value: immediate, total, extra: how many lanes say so
+  notify,     ///< a write is complete: value: immediate, total, extra: how many lanes notify
   verify,     ///< address, total, value: CRC
   done,       ///< extra: the old value of an atomic; value: Cause, payload: text
   abort,      ///< the sender's connection has failed: value: Cause, payload: text
@@ -36,7 +36,7 @@ enum class FrameType : std::uint8_t {
 };
 
 /// Flags of a frame.
-constexpr std::uint8_t flag_immediate = 1;  ///< put, verify: the receiver is to be told
+constexpr std::uint8_t flag_immediate = 1;  ///< put, verify: there is an immediate
 constexpr std::uint8_t flag_swap = 2;       ///< atomic: compare and swap, not add
 constexpr std::uint8_t flag_checked = 4;    ///< message: value holds a CRC
 
@@ -80,7 +80,7 @@ Cause parse_cause(std::uint64_t value);
 std::vector<std::byte> put_keys(std::span<const std::uint32_t> keys);
 Result<std::vector<std::uint32_t>> parse_keys(std::span<const std::byte> from);
 
-/// One end of a queue pair to be.
+/// What one side says of a queue pair that it offers.
 struct LaneOffer {
   std::uint32_t queue_pair = 0;
   std::uint32_t psn = 0;
@@ -92,7 +92,7 @@ struct LaneOffer {
   bool operator==(const LaneOffer&) const = default;
 };
 
-/// What each side says first. `error` ends the set-up.
+/// What each side says first: its greeting. `error` ends the set-up.
 struct Hello {
   PathOffer offer;
   std::uint32_t chunk = 0;  ///< payload bytes of a frame

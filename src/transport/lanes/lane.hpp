@@ -22,11 +22,10 @@ class LaneListener {
   virtual void on_immediate(std::uint32_t immediate, Bytes size) = 0;
   virtual void on_rdma(std::uint64_t operation) = 0;  ///< one RDMA work request of it has succeeded
   virtual void on_broken(Lane& lane, CompletionStatus status) = 0;  ///< of a queue pair
-  virtual void on_broken(const Status& status) = 0;         ///< of the stream, or of the protocol
+  virtual void on_broken(const Status& status) = 0;  ///< of the stream, or of the protocol
 };
 
-/// Carries frames whole and in order, each from a buffer of its own to a buffer of its own: a queue
-/// pair or a stream.
+/// Carries frames whole and in order, each from one buffer into another: a queue pair or a stream.
 class Lane {
  public:
   struct Room {
@@ -34,8 +33,8 @@ class Lane {
     std::span<std::byte> payload;
   };
   virtual ~Lane() = default;
-  /// A buffer for one frame; data leaves the last ones to frames that control. Nothing: none is
-  /// free at the moment.
+  /// A buffer for one frame; nullopt when none is free now. Frames with data leave the last
+  /// control_buffers to the others.
   virtual std::optional<Room> acquire(bool control) = 0;
   virtual void send(unsigned slot, const Frame& frame) = 0;  ///< takes the buffer back
   virtual void abandon(unsigned slot) = 0;

@@ -10,23 +10,23 @@
 
 namespace gdr::transport {
 
-/// One queue pair: RDMA, and frames. The payload of data is written by RDMA into a bounce buffer of
-/// the peer's, one after another; the frame behind it is a send of one packet into a receive that
-/// is posted all the time. (Sends of many packets would do, too, but rdma_rxe of Linux 6.1 fails on
-/// them when a packet is sent again: ib_send_bw with 64 KiB shows it.) A sender has credits for the
-/// receives and for the buffers of its peer, so that frames never find none; immediates use a
-/// receive, too.
+/// One queue pair: RDMA, and frames. RDMA writes the payload of a data frame into the next bounce
+/// buffer of the peer; the frame itself follows as a send of one packet into a posted receive.
+/// (Sends of many packets would also do, but rdma_rxe of Linux 6.1 fails on them when a packet is
+/// sent again: ib_send_bw with 64 KiB shows it.) A sender has credits for the receives and for the
+/// bounce buffers of its peer, so that a frame always finds one. Immediates use a receive as well.
 class RcLane final : public Lane {
  public:
-  /// Bounce buffers are host memory of `chunk` bytes each. Throws no exception: the status says
-  /// what failed.
+  /// Bounce buffers are host memory of `chunk` bytes each. Throws nothing: the status says what
+  /// failed.
   static Result<std::unique_ptr<RcLane>> make(Device& device, const TransportOptions& options,
                                               Bytes chunk, unsigned nic);
   ~RcLane() override;
   RcLane(const RcLane&) = delete;
   RcLane& operator=(const RcLane&) = delete;
 
-  Status connect(const QueuePairRoute& route, const LaneOffer& peer, unsigned peer_depth, Bytes peer_chunk);
+  Status connect(const QueuePairRoute& route, const LaneOffer& peer, unsigned peer_depth,
+                 Bytes peer_chunk);
   /// Where the peer writes payload: address and key of the bounce buffers.
   [[nodiscard]] std::pair<std::uint64_t, std::uint32_t> slots() const;
   [[nodiscard]] std::uint32_t number() const { return pair_->number(); }

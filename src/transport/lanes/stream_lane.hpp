@@ -24,9 +24,9 @@ class StreamLane final : public Lane {
   /// Nothing more comes in; what has not begun to leave is dropped, but for `last`. May be called
   /// by the listener.
   void end(const Frame& last, std::span<const std::byte> payload);
-  /// Writes what is left and passes over what comes; true when that is all. Where the peer may
-  /// still be sending data, or is to learn of a failure, that is when it has closed its end: a
-  /// socket that is closed before throws away what it had still to send.
+  /// Writes what is left and discards what comes; true when that is done. If the peer may still be
+  /// sending data, or is to learn of a failure, that is when it has closed its end: a socket that
+  /// is closed earlier discards what it had still to send.
   bool ended();
   /// Payload bytes of data frames that were handed to, and taken from, the stream.
   [[nodiscard]] Bytes data_sent() const { return data_sent_; }

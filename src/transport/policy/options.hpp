@@ -10,7 +10,7 @@
 
 namespace gdr::transport {
 
-/// A NIC to use. What is not said is found out: the GID by address, the distance from /sys.
+/// A NIC to use. Unset fields are detected: the GID by address, the distance from /sys.
 struct NicChoice {
   std::string name;
   std::optional<unsigned> gid_index;
@@ -18,26 +18,25 @@ struct NicChoice {
 };
 
 struct TransportOptions {
-  std::optional<TransportPath>
-      path;  ///< explicitly: then it is that path or an error; nothing: the policy chooses
-  NicDistance level = NicDistance::pxb;
-  std::vector<NicChoice> nics;        ///< empty: every RDMA device
-  std::optional<unsigned> gid_index;  ///< of NICs that say none
+  std::optional<TransportPath> path;  ///< set: that path or an error; nullopt: the policy chooses
+  NicDistance level = NicDistance::pxb;  ///< farther NICs do not use gdr by policy
+  std::vector<NicChoice> nics;           ///< empty: every RDMA device
+  std::optional<unsigned> gid_index;     ///< of NICs whose NicChoice has none
   unsigned queue_pairs = 1;  ///< of each NIC that a connection uses; the nearest NICs are used
-  Bytes chunk{std::uint64_t{64} << 10U};  ///< of bounce buffers
-  unsigned depth = 8;                     ///< bounce buffers of a queue pair, each way
+  Bytes chunk{std::uint64_t{64} << 10U};  ///< of one bounce buffer
+  unsigned depth = 8;                     ///< bounce buffers of a queue pair, in each direction
   unsigned queue_depth = 64;              ///< work requests of a queue pair
   unsigned operations =
       4096;  ///< of a connection that are not finished; more give Cause::queue_full
   Bytes largest_message{std::uint64_t{1}
-                        << 30U};  ///< of one RDMA work request, where the NIC takes that much
+                        << 30U};  ///< of one RDMA work request, if the NIC takes that much
   Duration limit{
-      10};  ///< of an operation, from the first look at the clock; then the connection ends
+      10};  ///< of an operation, from when the clock is read next; then the connection ends
   Duration setup_limit{10};
-  unsigned timeout = 17;  ///< of the NIC: 4.096 us times 2 to its power, until it sends again
+  unsigned timeout = 17;  ///< of the NIC until it sends again: 4.096 us times 2 to this power
   unsigned retries = 6;   ///< 0 to 6
   bool check = false;     ///< compare CRC32C of the bytes at both ends, read by the copy engine
-  std::function<void(const std::string&)> log;  ///< one line a call; nothing: standard error
+  std::function<void(const std::string&)> log;  ///< one line per call; empty: standard error
 };
 
 }  // namespace gdr::transport

@@ -16,10 +16,12 @@ std::string_view to_string(TransportPath path);
 /// "gdr", "staged", "tcp"; nothing for "auto". Throws InputError.
 std::optional<TransportPath> parse_path(std::string_view text);
 
-/// The distance of a GPU and a NIC in the PCIe tree, NCCL's names and numbers of NCCL_NET_GDR_LEVEL.
+/// The distance of a GPU and a NIC of this machine in its PCIe tree, with the names and numbers of
+/// NCCL's NCCL_NET_GDR_LEVEL. It is measured on /sys, without a topology: src/hardware has the
+/// distance of devices in a topology file.
 enum class NicDistance : unsigned char { loc, pix, pxb, phb, sys };
 std::string_view to_string(NicDistance distance);
-/// A name in upper or lower case, or a number; what is above 4 is SYS. Throws InputError.
+/// A name in upper or lower case, or a number; a number above 4 is SYS. Throws InputError.
 NicDistance parse_distance(std::string_view text);
 
 /// Where a device is: the real path of its PCI function in /sys ("" when it has none) and its NUMA
@@ -33,15 +35,15 @@ PciPlace read_place(const std::string& sysfs_device);
 /// in no PCIe tree; SYS: else.
 NicDistance distance_of(const PciPlace& a, const PciPlace& b);
 
-/// What one side found out, before it knows of the other.
+/// What one side has detected, before it hears of the other.
 struct PathFacts {
   std::string memory;  ///< "fake0"
   std::string nics;    ///< "rxe0", "rxe0,rxe1", "none"
   bool has_nic = false;
-  std::optional<TransportPath> wanted;  ///< explicitly; nothing: the policy chooses
+  std::optional<TransportPath> wanted;  ///< set: asked for; nullopt: the policy chooses
   NicDistance distance = NicDistance::phb;
-  NicDistance level = NicDistance::pxb;  ///< up to here gdr is worth it
-  bool registers = false;          ///< whether a trial registration worked
+  NicDistance level = NicDistance::pxb;  ///< the farthest at which gdr is worth it
+  bool registers = false;                ///< whether a trial registration worked
   std::string registration;  ///< "dma-buf", "peer memory (dma-buf: ...)", or why it was refused
 };
 
@@ -50,12 +52,12 @@ struct PathChoice {
   std::string reason;
 };
 
-/// What one side would take, and why, and what it could do if the other asks for it (whatever the
-/// distance).
+/// What one side would choose and why, and the best that it could do if the other side asked for it
+/// (at any distance).
 struct PathOffer {
   PathChoice choice;
   TransportPath best = TransportPath::tcp;
-  std::string not_better;  ///< why nothing better than `best` can be
+  std::string not_better;  ///< why nothing better than `best` is possible
   std::optional<TransportPath> wanted;
 };
 struct OwnChoice {
@@ -64,7 +66,7 @@ struct OwnChoice {
 };
 OwnChoice choose_own(const PathFacts& facts);
 
-/// The path that was asked for by name cannot be had here.
+/// The path that was asked for is not possible on this side.
 class PathUnavailable : public InputError {
  public:
   explicit PathUnavailable(Status why) : InputError(why.to_string()), status(std::move(why)) {}
@@ -73,10 +75,10 @@ class PathUnavailable : public InputError {
 
 /// What both sides take: what one of them asks for, else the worse of the two choices. An error
 /// when one cannot do what the other asks for, or both ask for different paths. Both sides come to
-/// the same end.
+/// the same result.
 Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer);
 
-/// The one line of a connection, in the shape of NCCL's:
+/// The line that a connection logs, worded as NCCL's:
 /// "GPU Direct RDMA Enabled for GPU bar0 / HCA rxe0 (distance 1 <= 2), path gdr: peer memory (...)"
 std::string log_line(const PathFacts& facts, const PathChoice& choice);
 

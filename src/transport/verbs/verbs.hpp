@@ -118,7 +118,8 @@ class QueuePair {
  public:
   virtual ~QueuePair() = default;
   [[nodiscard]] virtual std::uint32_t number() const = 0;
-  virtual Status connect(const QueuePairRoute& route) = 0;  ///< receives may be posted before, sends after
+  virtual Status connect(
+      const QueuePairRoute& route) = 0;  ///< receives may be posted before, sends after
   virtual PostResult post(const SendWork& work) = 0;
   virtual PostResult post(const ReceiveWork& work) = 0;
   virtual void fail() = 0;  ///< everything that is posted completes as flushed
@@ -159,8 +160,8 @@ class Verbs {
   virtual Result<std::unique_ptr<Device>> open(const std::string& name) = 0;
   [[nodiscard]] virtual Duration now()
       const = 0;  ///< of a clock that only goes forward; simulated in the double
-  virtual void idle(unsigned rounds) = 0;  ///< nothing has happened in so many rounds of polling,
-                                           ///< one behind the other
+  virtual void idle(unsigned rounds) = 0;  ///< nothing has happened in this many rounds of
+                                           ///< polling in a row
 };
 
 /// libibverbs of this machine.
