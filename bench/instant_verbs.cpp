@@ -88,7 +88,8 @@ class InstantPair final : public QueuePair {
         std::memcpy(wire_->at(receive.key, receive.address), local, work.size.count);
       if (immediate && local != nullptr)
         std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
-      peer->queue_.add({receive.id, CompletionStatus::ok, true, immediate, work.immediate, work.size});
+      peer->queue_.add(
+          {receive.id, CompletionStatus::ok, true, immediate, work.immediate, work.size});
     } else if (local != nullptr && work.opcode == Opcode::write) {
       std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
     } else if (local != nullptr && work.opcode == Opcode::read) {

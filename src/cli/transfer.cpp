@@ -255,7 +255,8 @@ int client(const Options& options, Side& side, std::unique_ptr<ByteStream> strea
   if (Status told = send_plan(*stream, plan, Duration{10}); !told.ok()) return failed(told);
   if (Status open = side.open(options, plan, std::move(stream), true); !open.ok())
     return failed(open);
-  const auto results = run_client(*side.connection, *side.memory, plan, before_sending(options, side));
+  const auto results =
+      run_client(*side.connection, *side.memory, plan, before_sending(options, side));
   if (!results.ok()) return failed(results.status());
   side.connection->close();
   print(options, side, options.operation, results.value());
@@ -267,8 +268,9 @@ int server(const Options& options, Side& side, std::unique_ptr<ByteStream> strea
   if (!plan.ok()) return failed(plan.status());
   if (Status open = side.open(options, plan.value(), std::move(stream), false); !open.ok())
     return failed(open);
-  if (Status served = run_server(*side.connection, *side.memory, plan.value(),
-                                     before_sending(options, side)); !served.ok())
+  if (Status served =
+          run_server(*side.connection, *side.memory, plan.value(), before_sending(options, side));
+      !served.ok())
     return failed(served);
   side.connection->close();
   // People look at the client; a program wants both sides' bytes.

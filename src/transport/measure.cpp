@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::array<std::byte, 4> plan_magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'},
-                                         std::byte{'t'}};
+                                              std::byte{'t'}};
 constexpr unsigned most_sizes = 64;
 constexpr std::uint64_t inbox_tag = 1;
 constexpr std::uint32_t end_of_size = 0xffffffff;
@@ -263,9 +263,10 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
   plan.iterations = static_cast<unsigned>(number_at(header, 8, 4));
   plan.depth = static_cast<unsigned>(number_at(header, 12, 4));
   const std::uint64_t sizes = number_at(header, 16, 8);
-  const bool right = std::equal(plan_magic.begin(), plan_magic.end(), header.begin()) && operation <= 2 &&
-                     plan.queue_pairs >= 1 && plan.queue_pairs <= 64 && plan.iterations >= 1 &&
-                     plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 && sizes <= most_sizes;
+  const bool right = std::equal(plan_magic.begin(), plan_magic.end(), header.begin()) &&
+                     operation <= 2 && plan.queue_pairs >= 1 && plan.queue_pairs <= 64 &&
+                     plan.iterations >= 1 && plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 &&
+                     sizes <= most_sizes;
   if (!right)
     return Status(Cause::protocol,
                   fmt::format("{} is no gdr transfer of this version", stream.peer()));
@@ -284,8 +285,7 @@ Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceM
   const auto remote = connection.wait_shared(inbox_tag);
   if (!remote.ok()) return remote.status();
   // What is sent is registered before anything is measured, as perftest does.
-  if (Status ready =
-          wait_ok(connection, buffers.write(connection, remote.value(), Bytes{0}));
+  if (Status ready = wait_ok(connection, buffers.write(connection, remote.value(), Bytes{0}));
       !ready.ok())
     return ready;
   std::vector<Measured> results;
@@ -294,8 +294,8 @@ Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceM
         (plan.latency ? latency : bandwidth)(connection, buffers, remote.value(), plan, size);
     if (!measured.ok()) return measured.status();
     results.push_back(std::move(measured.value()));
-    if (Status ended = wait_ok(
-            connection, buffers.write(connection, remote.value(), Bytes{0}, end_of_size));
+    if (Status ended =
+            wait_ok(connection, buffers.write(connection, remote.value(), Bytes{0}, end_of_size));
         !ended.ok())
       return ended;
   }

@@ -7,9 +7,9 @@
 #include "src/common/error.hpp"
 #include "src/transport/lanes/crc32c.hpp"
 #include "src/transport/lanes/frame.hpp"
-#include "src/transport/verbs/gid.hpp"
-#include "src/transport/measure.hpp"
 #include "src/transport/lanes/stream_lane.hpp"
+#include "src/transport/measure.hpp"
+#include "src/transport/verbs/gid.hpp"
 #include "tests/transport/pair.hpp"
 
 namespace gdr::transport {
@@ -77,13 +77,13 @@ TEST(Policy, BothSidesComeToTheSameEnd) {
     for (const bool registers : {false, true})
       for (const NicDistance distance : {NicDistance::pix, NicDistance::sys})
         for (const std::optional<TransportPath> wanted :
-             {std::optional<TransportPath>(), std::optional(TransportPath::gdr), std::optional(TransportPath::staged),
-              std::optional(TransportPath::tcp)}) {
+             {std::optional<TransportPath>(), std::optional(TransportPath::gdr),
+              std::optional(TransportPath::staged), std::optional(TransportPath::tcp)}) {
           PathFacts facts{"gpu",    nic ? "nic" : "none", nic,       wanted,
-                          distance, NicDistance::pxb,        registers, "dma-buf"};
+                          distance, NicDistance::pxb,     registers, "dma-buf"};
           const OwnChoice own = choose_own(facts);
-          const bool possible =
-              !wanted || *wanted == TransportPath::tcp || (nic && (*wanted == TransportPath::staged || registers));
+          const bool possible = !wanted || *wanted == TransportPath::tcp ||
+                                (nic && (*wanted == TransportPath::staged || registers));
           ASSERT_EQ(own.status.ok(), possible);
           if (possible) offers.push_back(own.offer);
         }

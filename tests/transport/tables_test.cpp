@@ -118,9 +118,7 @@ TEST(RegistrationCache, MemoryThatIsBeingFreedIsNotRegistered) {
   memory->forget_listener(listener);
 }
 
-Operation small(std::uint64_t address) {
-  return {Write{}, Phase::issuing, {address}, Bytes{}};
-}
+Operation small(std::uint64_t address) { return {Write{}, Phase::issuing, {address}, Bytes{}}; }
 
 TEST(OperationTable, FindsWhatIsUnderWayAndKeepsResultsUntilTheyAreTaken) {
   OperationTable table;

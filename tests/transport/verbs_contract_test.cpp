@@ -74,7 +74,7 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     ASSERT_TRUE(b_.pair->connect(route_to(a_, 7000, 100, timeout)).ok());
   }
   [[nodiscard]] QueuePairRoute route_to(const Side& peer, std::uint32_t own, std::uint32_t theirs,
-                               unsigned timeout) const {
+                                        unsigned timeout) const {
     QueuePairRoute route;
     route.peer_queue_pair = peer.pair->number();
     route.peer_gid = gid_.gid;

@@ -44,8 +44,7 @@ Result<std::optional<Bounce::CopyOut>> Bounce::next_sent() {
 
 Bounce::Started Bounce::copy_in(Lane& lane, unsigned slot, const Frame& frame,
                                 memory::DevicePointer to) {
-  Status copied =
-      memory_.copy_in(to, lane.received(slot).data(), Bytes{frame.payload}, stream_in_);
+  Status copied = memory_.copy_in(to, lane.received(slot).data(), Bytes{frame.payload}, stream_in_);
   if (!copied.ok()) return {std::move(copied), {}};
   const auto event = memory_.record(stream_in_);
   if (!event.ok()) return {{}, event.status()};

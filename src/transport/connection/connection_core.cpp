@@ -73,9 +73,9 @@ bool ConnectionCore::progress_handshake() {
   }
   Negotiated& agreed = *done.value();
   path_ = std::move(agreed.path);
-  lanes_.open(std::move(agreed.queue_pairs),
-              std::make_unique<StreamLane>(std::move(agreed.stream), agreed.chunk,
-                                           engine_.options.depth));
+  lanes_.open(
+      std::move(agreed.queue_pairs),
+      std::make_unique<StreamLane>(std::move(agreed.stream), agreed.chunk, engine_.options.depth));
   outgoing_.open(path_.path, agreed.chunk);
   handshake_.reset();
   engine_.log(log_line(engine_.facts, path_));
@@ -172,10 +172,10 @@ void ConnectionCore::on_control(const Frame& frame, std::span<const std::byte> p
     case FrameType::done:
       return outgoing_.take_done(frame, payload, peer_);
     case FrameType::abort:
-      return fail({Cause::peer_failed,
-                   fmt::format("{}: {}: {}", peer_, to_string(parse_cause(frame.value)),
-                               parse_text(payload))},
-                  false);
+      return fail(
+          {Cause::peer_failed, fmt::format("{}: {}: {}", peer_, to_string(parse_cause(frame.value)),
+                                           parse_text(payload))},
+          false);
     case FrameType::goodbye:
       return take_goodbye(by_stream);
     case FrameType::ready:

@@ -25,18 +25,18 @@ Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& 
     if (nic.port_down || !nic.device->port().active)
       return {{Cause::link_lost, fmt::format("{}: its port is down ({})", nic.name, what)}};
     if (!has_gid(nic))
-      return {{Cause::link_lost,
-               fmt::format("{}: its address {} is gone from GID index {} ({})", nic.name,
-                           to_string(nic.gid.gid), nic.gid.index, what)}};
+      return {
+          {Cause::link_lost, fmt::format("{}: its address {} is gone from GID index {} ({})",
+                                         nic.name, to_string(nic.gid.gid), nic.gid.index, what)}};
   }
   switch (failure) {
     case CompletionStatus::flushed:
-      return {{Cause::device_failed,
-               fmt::format("{}: a queue pair failed, and nobody said why", peer)},
-              false};
+      return {
+          {Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer)},
+          false};
     case CompletionStatus::retry_exceeded:
-      return {{Cause::peer_gone,
-               fmt::format("{} does not answer on {} ({})", peer, nic.name, what)}};
+      return {
+          {Cause::peer_gone, fmt::format("{} does not answer on {} ({})", peer, nic.name, what)}};
     case CompletionStatus::rnr_exceeded:
       return {{Cause::peer_gone,
                fmt::format("{} takes no more messages on {} ({})", peer, nic.name, what)}};

@@ -95,8 +95,7 @@ Status Incoming::take_message(const Frame& frame, std::span<const std::byte> pay
   auto keys = take_keys(payload);
   if (!keys.ok()) return keys.status();
   if (messages_.size() >= 65536) return protocol_error("more than 65536 sends without a receive");
-  Message message{
-      frame.operation, frame.address, Bytes{frame.total}, {}, std::move(keys.value())};
+  Message message{frame.operation, frame.address, Bytes{frame.total}, {}, std::move(keys.value())};
   if ((frame.flags & flag_checked) != 0) message.crc = static_cast<std::uint32_t>(frame.value);
   messages_.push_back(std::move(message));
   match_messages();

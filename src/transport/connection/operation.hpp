@@ -65,8 +65,8 @@ struct Operation {
   memory::DevicePointer local;
   Bytes size;
   PeerPlace peer{};
-  Duration deadline{};   ///< set when the clock is read next
-  bool by_rdma = false;  ///< else through bounce buffers
+  Duration deadline{};                                  ///< set when the clock is read next
+  bool by_rdma = false;                                 ///< else through bounce buffers
   std::shared_ptr<const RegisteredRange> registered{};  ///< what `local` is in, for RDMA
   Bytes issued{};                                       ///< posted, or being copied
   Bytes placed{};                                       ///< of bytes that come: in device memory

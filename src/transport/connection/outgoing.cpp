@@ -41,8 +41,7 @@ Status Outgoing::choose_rdma_or_bounce(Operation& operation) {
     operation.peer.keys = range->keys;
   }
   const bool reachable = !one_sided || operation.peer.keys->size() == lanes_.queue_pairs();
-  const Status local =
-      reachable && !operation.is<Atomic>() ? register_local(operation) : Status();
+  const Status local = reachable && !operation.is<Atomic>() ? register_local(operation) : Status();
   if (local.cause() == Cause::invalid) return local;
   operation.by_rdma = reachable && local.ok();
   if (operation.by_rdma) return {};
@@ -82,10 +81,9 @@ Result<OperationId> Outgoing::begin(Operation&& operation) {
 
 void Outgoing::take_get(const Frame& frame) {
   if (operations_.under_way() >= 2 * std::size_t{engine_.options.operations})
-    return control_.add_done(
-        frame.operation,
-        {Cause::queue_full,
-         fmt::format("{} operations are not finished yet", operations_.under_way())});
+    return control_.add_done(frame.operation,
+                             {Cause::queue_full, fmt::format("{} operations are not finished yet",
+                                                             operations_.under_way())});
   to_issue_.push_back(operations_.add(
       {ServedRead{frame.operation}, Phase::issuing, {frame.address}, Bytes{frame.total}}));
 }
@@ -125,8 +123,7 @@ Status Outgoing::check_deadlines(Duration now) {
 std::optional<std::string> Outgoing::user_of(const memory::PointerInfo& allocation) const {
   std::optional<std::string> user;
   operations_.each([&](const Operation& operation) {
-    if (!operation.is<Atomic>() && allocation.contains(operation.local))
-      user = describe(operation);
+    if (!operation.is<Atomic>() && allocation.contains(operation.local)) user = describe(operation);
   });
   return user;
 }
@@ -175,9 +172,9 @@ void Outgoing::receive(Message message) {
     finish(number, why);
   };
   if (message.size > operation.size)
-    return refuse({Cause::invalid,
-                   fmt::format("a send of {} met a receive of {}", to_string(message.size),
-                               to_string(operation.size))});
+    return refuse(
+        {Cause::invalid, fmt::format("a send of {} met a receive of {}", to_string(message.size),
+                                     to_string(operation.size))});
   operation.size = message.size;
   operation.peer.address = message.address;
   operation.peer.keys = std::move(message.keys);
@@ -218,10 +215,9 @@ void Outgoing::take_done(const Frame& frame, std::span<const std::byte> payload,
   Operation* operation = operations_.find(frame.operation);
   if (operation == nullptr) return;
   if (frame.value != static_cast<std::uint64_t>(Cause::ok))
-    return finish(
-        frame.operation,
-        {parse_cause(frame.value),
-         fmt::format("{}: {}: {}", describe(*operation), peer, parse_text(payload))});
+    return finish(frame.operation,
+                  {parse_cause(frame.value),
+                   fmt::format("{}: {}: {}", describe(*operation), peer, parse_text(payload))});
   const Write* write = std::get_if<Write>(&operation->kind);
   if (write != nullptr && !operation->by_rdma && engine_.options.check && !write->verify_sent)
     return confirm(frame.operation, *operation);

@@ -26,7 +26,8 @@ class Outgoing {
     chunk_ = chunk;
   }
 
-  /// Checks and numbers an operation, and puts it at the end of the queue. An error is the caller's.
+  /// Checks and numbers an operation, and puts it at the end of the queue. An error is the
+  /// caller's.
   Result<OperationId> begin(Operation&& operation);
   /// Posts what has its turn, as far as there is room; `any`: something happened. An error ends the
   /// connection.

@@ -41,14 +41,13 @@ Outgoing::Issued Outgoing::broken(const Operation& operation) {
   return Issued::broken;
 }
 
-/// One piece per queue pair if the size allows it, and more pieces where a NIC takes no message that
-/// long.
+/// One piece per queue pair if the size allows it, and more pieces where a NIC takes no message
+/// that long.
 Bytes Outgoing::largest_piece(Bytes size) const {
   const std::size_t count = lanes_.queue_pairs();
   std::uint64_t piece = engine_.options.largest_message.count;
   for (std::size_t i = 0; i < count; ++i)
-    piece =
-        std::min(piece, engine_.nics[lanes_.queue_pair(i).nic()].port.largest_message.count);
+    piece = std::min(piece, engine_.nics[lanes_.queue_pair(i).nic()].port.largest_message.count);
   if (count > 1) {
     const std::uint64_t share = (size.count + count - 1) / count;
     piece = std::min(piece, std::max<std::uint64_t>((share + 4095) / 4096 * 4096, 4096));
@@ -145,8 +144,8 @@ Outgoing::Issued Outgoing::issue_frames(std::uint64_t number, Operation& operati
     const Bytes size{std::min(chunk_.count, operation.size.count - operation.issued.count)};
     frame.payload = static_cast<std::uint32_t>(size.count);
     frame.offset = operation.issued.count;
-    if (Status copied = bounce_.copy_out(lane, *room, frame, operation.local + operation.issued,
-                                         number);
+    if (Status copied =
+            bounce_.copy_out(lane, *room, frame, operation.local + operation.issued, number);
         !copied.ok()) {
       broken_ = std::move(copied);
       return Issued::broken;
@@ -160,7 +159,8 @@ Outgoing::Issued Outgoing::issue_frames(std::uint64_t number, Operation& operati
   return Issued::all;
 }
 
-/// By the NIC of the first queue pair, always that one, so that atomics are atomic; else by the peer.
+/// By the NIC of the first queue pair, always that one, so that atomics are atomic; else by the
+/// peer.
 Outgoing::Issued Outgoing::issue_atomic(std::uint64_t number, Operation& operation,
                                         Atomic& atomic) {
   if (!operation.by_rdma) {
@@ -201,8 +201,8 @@ Outgoing::Issued Outgoing::issue_atomic(std::uint64_t number, Operation& operati
   return Issued::all;
 }
 
-/// A send begins with its size and, where RDMA reaches it, its keys: the receiver fetches the bytes,
-/// or says when frames may come.
+/// A send begins with its size and, where RDMA reaches it, its keys: the receiver fetches the
+/// bytes, or says when frames may come.
 Outgoing::Issued Outgoing::announce_send(std::uint64_t number, Operation& operation) {
   Frame frame;
   frame.type = FrameType::message;

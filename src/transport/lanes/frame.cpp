@@ -11,7 +11,7 @@ namespace gdr::transport {
 namespace {
 
 constexpr std::uint32_t frame_magic = 0x31524447;  // "GDR1"
-constexpr std::size_t longest_text = 400;        // of a greeting
+constexpr std::size_t longest_text = 400;          // of a greeting
 constexpr std::size_t longest_frame_text = 200;
 
 class Writer {
@@ -123,7 +123,8 @@ Result<Frame> parse_frame(std::span<const std::byte, frame_header> from,
     return protocol_error(fmt::format("a frame of {} bytes", frame.payload));
   if (carries && (frame.offset > frame.total || frame.payload > frame.total - frame.offset))
     return protocol_error("bytes behind the end of an operation");
-  if (frame.address + frame.total < frame.address) return protocol_error("a range that wraps around");
+  if (frame.address + frame.total < frame.address)
+    return protocol_error("a range that wraps around");
   return frame;
 }
 
@@ -237,8 +238,8 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   if (hello.error.empty() &&
       (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 ||
        hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
-    return protocol_error(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk, hello.depth,
-                           hello.reads_in_flight));
+    return protocol_error(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk,
+                                      hello.depth, hello.reads_in_flight));
   return hello;
 }
 

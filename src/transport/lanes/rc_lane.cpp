@@ -250,7 +250,8 @@ void RcLane::handle(const Completion& completion, LaneListener& listener) {
   const std::uint64_t value = completion.id & value_mask;
   if (kind != Kind::receive) --in_flight_;
   if (kind == Kind::send) free_.push_back(static_cast<unsigned>(value));
-  if (completion.status != CompletionStatus::ok) return listener.on_broken(*this, completion.status);
+  if (completion.status != CompletionStatus::ok)
+    return listener.on_broken(*this, completion.status);
   if (kind == Kind::rdma) return listener.on_rdma(value);
   if (kind != Kind::receive) return;
   const auto slot = static_cast<unsigned>(value);
@@ -263,7 +264,8 @@ void RcLane::handle(const Completion& completion, LaneListener& listener) {
 
 void RcLane::take_frame(unsigned slot, Bytes size, LaneListener& listener) {
   const std::byte* at = received(depth_ + slot).data() - frame_header;
-  if (size.count < frame_header) return listener.on_broken(protocol_error("a frame that does not fit"));
+  if (size.count < frame_header)
+    return listener.on_broken(protocol_error("a frame that does not fit"));
   const auto parsed = parse_frame(std::span<const std::byte, frame_header>(at, frame_header),
                                   std::max<std::size_t>(chunk_.count, largest_control));
   if (!parsed.ok()) return listener.on_broken(parsed.status());

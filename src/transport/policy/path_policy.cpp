@@ -28,7 +28,9 @@ std::vector<std::string> bridges_and_function(const std::string& path) {
 
 }  // namespace
 
-std::string_view to_string(TransportPath path) { return path_names[static_cast<std::size_t>(path)]; }
+std::string_view to_string(TransportPath path) {
+  return path_names[static_cast<std::size_t>(path)];
+}
 std::string_view to_string(NicDistance distance) {
   return distance_names[static_cast<std::size_t>(distance)];
 }
@@ -94,24 +96,29 @@ OwnChoice choose_own(const PathFacts& facts) {
     offer.not_better = "tcp was asked for";
     return own;
   }
-  offer.best = !facts.has_nic ? TransportPath::tcp : facts.registers ? TransportPath::gdr : TransportPath::staged;
+  offer.best = !facts.has_nic    ? TransportPath::tcp
+               : facts.registers ? TransportPath::gdr
+                                 : TransportPath::staged;
   if (!facts.has_nic) offer.not_better = "there is no RDMA device with an active port";
   if (facts.has_nic && !facts.registers)
     offer.not_better = fmt::format("{} does not register with {}: {}", facts.memory, facts.nics,
                                    facts.registration);
   if (facts.wanted) {
-    offer.choice = {*facts.wanted,
-                    *facts.wanted == TransportPath::gdr ? "asked for, " + facts.registration : "asked for"};
+    offer.choice = {*facts.wanted, *facts.wanted == TransportPath::gdr
+                                       ? "asked for, " + facts.registration
+                                       : "asked for"};
     if (offer.best > *facts.wanted)
       own.status = Status(
           Cause::registration_refused,
           fmt::format("path {} was asked for: {}", to_string(*facts.wanted), offer.not_better));
     return own;
   }
-  offer.choice = {offer.best, offer.best == TransportPath::gdr ? facts.registration : offer.not_better};
+  offer.choice = {offer.best,
+                  offer.best == TransportPath::gdr ? facts.registration : offer.not_better};
   if (offer.best == TransportPath::gdr && facts.distance > facts.level)
-    offer.choice = {TransportPath::staged, fmt::format("{} is farther than {}", to_string(facts.distance),
-                                              to_string(facts.level))};
+    offer.choice = {
+        TransportPath::staged,
+        fmt::format("{} is farther than {}", to_string(facts.distance), to_string(facts.level))};
   return own;
 }
 
@@ -138,9 +145,10 @@ Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer) 
 
 std::string log_line(const PathFacts& facts, const PathChoice& choice) {
   return fmt::format("GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} {}), path {}: {}",
-                     choice.path == TransportPath::gdr ? "Enabled" : "Disabled", facts.memory, facts.nics,
-                     static_cast<int>(facts.distance), facts.distance <= facts.level ? "<=" : ">",
-                     static_cast<int>(facts.level), to_string(choice.path), choice.reason);
+                     choice.path == TransportPath::gdr ? "Enabled" : "Disabled", facts.memory,
+                     facts.nics, static_cast<int>(facts.distance),
+                     facts.distance <= facts.level ? "<=" : ">", static_cast<int>(facts.level),
+                     to_string(choice.path), choice.reason);
 }
 
 }  // namespace gdr::transport

@@ -247,7 +247,8 @@ void DoublePair::take_response(const DoublePacket& packet) {
 void DoublePair::wait_for_receiver(std::uint64_t psn) {
   acknowledged(psn);
   if (state_ != State::connected || waiting_ || psn < oldest_) return;
-  if (not_ready_++ >= route_.receiver_not_ready_retries) return break_down(CompletionStatus::rnr_exceeded);
+  if (not_ready_++ >= route_.receiver_not_ready_retries)
+    return break_down(CompletionStatus::rnr_exceeded);
   waiting_ = true;
   next_ = std::max(oldest_, psn);
   ++timer_;

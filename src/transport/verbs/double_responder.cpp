@@ -107,8 +107,8 @@ bool DoublePair::place_send(const DoublePacket& packet) {
 
 void DoublePair::finish_receive(const DoublePacket& packet) {
   const bool immediate = packet.opcode == Opcode::write_with_immediate;
-  queue_.add({receives_.front().id, CompletionStatus::ok, true, immediate, immediate ? packet.immediate : 0,
-              received_});
+  queue_.add({receives_.front().id, CompletionStatus::ok, true, immediate,
+              immediate ? packet.immediate : 0, received_});
   receives_.pop_front();
 }
 
@@ -138,7 +138,8 @@ bool DoublePair::answer_atomic(const DoublePacket& packet) {
   if (before != atomic_results_.end()) {
     old = before->second;
   } else {
-    if (packet.remote_address % sizeof(old) != 0) return refuse(CompletionStatus::remote_invalid), false;
+    if (packet.remote_address % sizeof(old) != 0)
+      return refuse(CompletionStatus::remote_invalid), false;
     std::byte* place = fabric_->translate(device_, packet.remote_key, packet.remote_address,
                                           Bytes{sizeof(old)}, true);
     if (place == nullptr) return refuse(CompletionStatus::remote_access), false;

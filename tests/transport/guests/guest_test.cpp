@@ -60,7 +60,8 @@ TEST(Gids, AnotherEntryCarriesBytes) {
 }
 
 class GidsOfPath : public testing::TestWithParam<TransportPath> {};
-INSTANTIATE_TEST_SUITE_P(Paths, GidsOfPath, testing::Values(TransportPath::gdr, TransportPath::staged),
+INSTANTIATE_TEST_SUITE_P(Paths, GidsOfPath,
+                         testing::Values(TransportPath::gdr, TransportPath::staged),
                          [](const testing::TestParamInfo<TransportPath>& path) {
                            return std::string(to_string(path.param));
                          });
