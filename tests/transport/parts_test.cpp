@@ -325,6 +325,29 @@ TEST(Measure, BothEndsOverTheDouble) {
     }
 }
 
+TEST(Measure, WhatLeavesIsSeenBefore) {
+  for (const auto operation : {MeasurePlan::Operation::write, MeasurePlan::Operation::send}) {
+    PairOptions options;
+    options.both([](TransportOptions& side) { side.limit = Duration{1e6}; });
+    Pair pair(options);
+    MeasurePlan plan;
+    plan.operation = operation;
+    plan.iterations = 20;
+    plan.depth = 4;
+    plan.sizes = {Bytes{1000}};
+    std::thread server([&] { (void)run_server(pair.b.connection->here(), *pair.b.memory, plan); });
+    std::uint64_t seen = 0;
+    const auto results = run_client(pair.a.connection->here(), *pair.a.memory, plan,
+                                    [&](memory::DevicePointer, Bytes size) {
+                                      seen += size.count;
+                                      return Status();
+                                    });
+    server.join();
+    EXPECT_TRUE(results.ok()) << results.status().to_string();
+    EXPECT_EQ(seen, 20000U);
+  }
+}
+
 TEST(Measure, APlanComesBackAndNonsenseIsRefused) {
   MeasurePlan plan;
   plan.latency = true;
