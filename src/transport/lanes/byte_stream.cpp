@@ -76,7 +76,7 @@ class Socket {
   int fd_;
 };
 
-std::string words(const sockaddr_storage& address, socklen_t length) {
+std::string describe(const sockaddr_storage& address, socklen_t length) {
   std::array<char, 128> host{};
   std::array<char, 16> port{};
   if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host.data(), host.size(),
@@ -168,7 +168,7 @@ class SocketListener final : public Listener {
       return Status(Cause::peer_gone,
                     fmt::format("port {}: a connection broke: {}", port_, std::strerror(errno)));
     return std::unique_ptr<ByteStream>(
-        new SocketStream(std::move(accepted), words(address, length)));
+        new SocketStream(std::move(accepted), describe(address, length)));
   }
 
  private:
@@ -221,7 +221,7 @@ Result<std::unique_ptr<ByteStream>> connect(SetUp by, const std::string& host, s
       sockaddr_storage address = {};
       std::memcpy(&address, addresses->ai_addr, addresses->ai_addrlen);
       return std::unique_ptr<ByteStream>(
-          new SocketStream(std::move(socket), words(address, addresses->ai_addrlen)));
+          new SocketStream(std::move(socket), describe(address, addresses->ai_addrlen)));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(std::min(50, milliseconds_until(end))));
   } while (milliseconds_until(end) > 0);

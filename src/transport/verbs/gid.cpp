@@ -20,7 +20,7 @@ int rank(const GidEntry& entry, bool ethernet) {
   return is_ipv4(entry.gid) ? 0 : is_link_local(entry.gid) ? 2 : 1;
 }
 
-std::string words(const GidEntry& entry) {
+std::string describe(const GidEntry& entry) {
   const char* type = entry.type == GidType::rocev2   ? "RoCEv2"
                      : entry.type == GidType::rocev1 ? "RoCEv1"
                                                      : "InfiniBand";
@@ -40,7 +40,7 @@ std::string to_string(const Gid& gid) {
 Result<GidEntry> select_gid(const std::string& device, const std::vector<GidEntry>& entries,
                             bool ethernet, std::optional<unsigned> wanted) {
   std::string list;
-  for (const GidEntry& entry : entries) list += (list.empty() ? "" : ", ") + words(entry);
+  for (const GidEntry& entry : entries) list += (list.empty() ? "" : ", ") + describe(entry);
   if (list.empty()) list = "none";
   if (wanted) {
     const auto found = std::find_if(entries.begin(), entries.end(),
