@@ -71,7 +71,7 @@ class InstantPair final : public QueuePair {
   InstantPair(const InstantPair&) = delete;
   InstantPair& operator=(const InstantPair&) = delete;
   [[nodiscard]] std::uint32_t number() const override { return number_; }
-  Status connect(const Route& route) override {
+  Status connect(const QueuePairRoute& route) override {
     peer_ = route.peer_queue_pair;
     return {};
   }
@@ -88,7 +88,8 @@ class InstantPair final : public QueuePair {
         std::memcpy(wire_->at(receive.key, receive.address), local, work.size.count);
       if (immediate && local != nullptr)
         std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
-      peer->queue_.add({receive.id, Outcome::ok, true, immediate, work.immediate, work.size});
+      peer->queue_.add(
+          {receive.id, CompletionStatus::ok, true, immediate, work.immediate, work.size});
     } else if (local != nullptr && work.opcode == Opcode::write) {
       std::memcpy(wire_->at(work.remote_key, work.remote_address), local, work.size.count);
     } else if (local != nullptr && work.opcode == Opcode::read) {
@@ -96,7 +97,7 @@ class InstantPair final : public QueuePair {
     } else if (local != nullptr) {
       return PostResult::refused;
     }
-    queue_.add({work.id, Outcome::ok, false, false, 0, work.size});
+    queue_.add({work.id, CompletionStatus::ok, false, false, 0, work.size});
     return PostResult::posted;
   }
   PostResult post(const ReceiveWork& work) override {

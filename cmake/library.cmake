@@ -1,4 +1,4 @@
-# gdr_library(name [PRIVATE] [RECURSE] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]
+# gdr_library(name [PRIVATE] [RECURSE] [LTO] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]
 #             [HEADERS header...])
 #
 # Adds a library gdr_NAME from the sources in the current folder and, with RECURSE, in the folders
@@ -6,8 +6,11 @@
 # HEADERS are its public headers; no others are installed. Every include is a path from the root of
 # the project; installed headers omit `src/` and start with `gdr/`: <gdr/topology/topology.hpp>,
 # <gdr/sim/predict.hpp>.
+#
+# LTO: release builds optimise the library across its sources when a program is linked. Its objects
+# also hold ordinary code, so that consumers without link-time optimisation can use it.
 function(gdr_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "RECURSE;PRIVATE" "EXCLUDE" "LINK;PRIVATE_LINK;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "RECURSE;PRIVATE;LTO" "EXCLUDE" "LINK;PRIVATE_LINK;HEADERS")
   if(ARG_RECURSE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
   else()
@@ -23,10 +26,22 @@ function(gdr_library name)
   target_include_directories(gdr_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(gdr_${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+  if(ARG_LTO)
+    gdr_link_time_optimization(gdr_${name})
+  endif()
   if(ARG_PRIVATE)
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY GDR_LIBRARIES gdr_${name})
   list(TRANSFORM ARG_HEADERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   set_property(GLOBAL APPEND PROPERTY GDR_PUBLIC_HEADERS ${ARG_HEADERS})
+endfunction()
+
+include(CheckIPOSupported)
+check_ipo_supported(RESULT gdr_ipo_supported LANGUAGES CXX)
+function(gdr_link_time_optimization target)
+  if(gdr_ipo_supported)
+    set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION_RELEASE ON)
+    target_compile_options(${target} PRIVATE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-ffat-lto-objects>)
+  endif()
 endfunction()

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/transport/frame.hpp"
+#include "src/transport/lanes/frame.hpp"
 #include "src/transport/measure.hpp"
 
 namespace gdr::agreement {

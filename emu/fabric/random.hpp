@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/common/splitmix.hpp"
+
 namespace gdr::fabric {
 
 /// The one seed of a run.
@@ -22,30 +24,21 @@ struct Probability {
 /// does not change which frames are reordered.
 class RandomNumbers {
  public:
-  RandomNumbers(Seed seed, std::string_view name) : key_(mix(seed.value)) {
-    for (const char c : name) key_ = mix(key_ ^ static_cast<unsigned char>(c));
+  RandomNumbers(Seed seed, std::string_view name) : key_(splitmix64(seed.value)) {
+    for (const char c : name) key_ = splitmix64(key_ ^ static_cast<unsigned char>(c));
   }
 
   [[nodiscard]] std::uint64_t at(std::uint64_t frame, std::uint64_t purpose) const {
-    return mix(mix(key_ ^ frame) ^ purpose);
+    return splitmix64(splitmix64(key_ ^ frame) ^ purpose);
   }
 
   /// True for this share of the frames.
   [[nodiscard]] bool chance(std::uint64_t frame, std::uint64_t purpose,
                             Probability probability) const {
-    return static_cast<double>(at(frame, purpose) >> 11U) * 0x1p-53 < probability.share;
+    return happens(at(frame, purpose), probability.share);
   }
 
  private:
-  /// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-  /// 2014).
-  static constexpr std::uint64_t mix(std::uint64_t z) {
-    z += 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
-
   std::uint64_t key_;
 };
 

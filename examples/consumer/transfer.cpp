@@ -23,7 +23,7 @@ struct Host {
        std::unique_ptr<ByteStream> stream, bool initiator)
       : gpu(memory::make_memory("fake")) {
     TransportOptions options;
-    options.nics = {{nic, {}, Distance::pix}};
+    options.nics = {{nic, {}, NicDistance::pix}};
     transport = std::make_unique<Transport>(make_double(fabric, {nic}), gpu, options);
     connection = transport->open(std::move(stream), initiator);
   }

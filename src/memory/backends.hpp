@@ -9,17 +9,17 @@
 
 namespace gdr::memory {
 
-/// How a fake device fails, as real ones do. The bar backend takes them, too.
+/// How a fake device fails, as real ones do. The bar backend takes them as well.
 struct DeviceFaults {
   bool dma_buf = true;  ///< false: no descriptor, as with CUDA before 11.7
   bool peer_memory =
       true;  ///< false: registration by address fails with EFAULT, as without nvidia-peermem
-  std::optional<Bytes> bar_window;  ///< ranges exported at one time, together; nothing: no limit
+  std::optional<Bytes> bar_window;  ///< bytes exported at one time in total; nullopt: no limit
   std::optional<Bytes> largest_registration;  ///< exports beyond it are refused
   double stale_reads = 0;  ///< share of device-side reads of 4 KiB that see no inbound RDMA write
                            ///< until a flush: 0 to 1
   unsigned copy_delay =
-      0;  ///< operations are done when they were asked for that many times; 0: at once
+      0;  ///< an event is done when it has been asked for this many times; 0: at once
   std::uint64_t seed = 1;
 };
 

@@ -33,7 +33,7 @@ struct Stream {
   bool operator==(const Stream&) const = default;
 };
 
-/// A mark in a stream, done when everything before it is.
+/// A mark in a stream. It is done when everything before it is.
 struct Event {
   std::uint64_t id = 0;
 };
@@ -43,6 +43,9 @@ struct PointerInfo {
   DevicePointer base;            ///< of the allocation that the pointer is in
   Bytes size;                    ///< of the allocation
   std::uint64_t allocation = 0;  ///< a number that no other allocation of this process ever has
+  [[nodiscard]] bool contains(DevicePointer pointer) const {
+    return pointer >= base && pointer.address - base.address < size.count;
+  }
 };
 
 /// Bytes moved, by what moved them. CPU copies are those of backends that have no copy engine.
@@ -54,7 +57,8 @@ struct MoverBytes {
   bool operator==(const MoverBytes&) const = default;
 };
 
-/// The two ways in which a NIC may get at a range. The device pointer is the RDMA address in both.
+/// The two forms in which a NIC can register a range. The device pointer is the RDMA address in
+/// both.
 struct Exported {
   struct DmaBuf {
     UniqueFd fd;
@@ -83,8 +87,8 @@ class DeviceMemory {
       const = 0;  ///< of exports; a power of two; allocations are whole ones
 
   virtual Result<DevicePointer> allocate(Bytes size) = 0;
-  /// `pointer` as allocate gave it. Listeners hear of it while the memory is still there, but is
-  /// not queried or exported any more.
+  /// `pointer` is what allocate returned. Listeners run while the memory is still mapped; query and
+  /// export_range already fail.
   virtual Status free(DevicePointer pointer) = 0;
   [[nodiscard]] virtual std::optional<PointerInfo> query(DevicePointer pointer) const = 0;
 
@@ -98,7 +102,7 @@ class DeviceMemory {
   virtual Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count,
                         ElementType type, Stream stream) = 0;
   virtual Result<Event> record(Stream stream) = 0;
-  virtual Result<bool> done(Event event) = 0;  ///< once it said true or failed, the event is gone
+  virtual Result<bool> done(Event event) = 0;  ///< after true or a failure the event is gone
   virtual Status synchronize(Stream stream) = 0;
 
   /// A range of whole granules inside one allocation.
@@ -112,11 +116,10 @@ class DeviceMemory {
   using FreeListener = std::function<void(const PointerInfo&)>;
   virtual std::uint64_t on_free(
       FreeListener listener) = 0;  ///< called by the thread that frees, with no lock held
-  /// Whether listeners hear of every free. False: others can free this memory past this object,
-  /// too.
+  /// Whether listeners hear of every free. False: the memory can also be freed past this object.
   [[nodiscard]] virtual bool hears_every_free() const = 0;
   virtual void forget_listener(
-      std::uint64_t id) = 0;  ///< not from a listener; returns when none of its calls is under way
+      std::uint64_t id) = 0;  ///< not from a listener; returns when none of its calls is running
 };
 
 }  // namespace gdr::memory

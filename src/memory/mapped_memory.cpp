@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "src/common/check.hpp"
+#include "src/common/splitmix.hpp"
 #include "src/memory/arithmetic.hpp"
 
 namespace gdr::memory {
@@ -15,17 +16,8 @@ namespace {
 
 constexpr std::uint64_t stale_block = 4096;
 
-/// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-/// 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
 bool chance(std::uint64_t seed, std::uint64_t a, std::uint64_t b, double share) {
-  return static_cast<double>(mix(mix(seed ^ a) ^ b) >> 11U) * 0x1p-53 < share;
+  return happens(splitmix64(splitmix64(seed ^ a) ^ b), share);
 }
 
 }  // namespace
@@ -141,58 +133,37 @@ void MappedMemory::destroy_stream(Stream stream) {
   std::erase_if(marks_, [&](const auto& mark) { return mark.second.stream == stream.id; });
 }
 
-Status MappedMemory::issue(Stream stream, const Operation& operation) {
+Status MappedMemory::issue(Stream stream, const Command& command) {
   const std::lock_guard lock(mutex_);
   const auto queue = queues_.find(stream.id);
   if (queue == queues_.end())
     return {Cause::invalid, fmt::format("{}: there is no stream {}", name(), stream.id)};
-  const bool writes = operation.kind != Kind::copy_out;
-  const bool reads = operation.kind != Kind::copy_in && operation.kind != Kind::fill;
-  if (operation.size.count == 0) return {};
-  if (writes && find(operation.to, operation.size) == nullptr)
-    return outside(operation.to, operation.size);
-  if (reads && find(operation.from, operation.size) == nullptr)
-    return outside(operation.from, operation.size);
-  queue->second.waiting.push_back(operation);
+  const bool writes = command.kind != Kind::copy_out;
+  const bool reads = command.kind != Kind::copy_in && command.kind != Kind::fill;
+  if (command.size.count == 0) return {};
+  if (writes && find(command.to, command.size) == nullptr) return outside(command.to, command.size);
+  if (reads && find(command.from, command.size) == nullptr)
+    return outside(command.from, command.size);
+  queue->second.waiting.push_back(command);
   ++queue->second.issued;
   if (faults_.copy_delay == 0) run_until(queue->second, queue->second.issued);
   return {};
 }
 
 Status MappedMemory::copy_in(DevicePointer to, const void* from, Bytes size, Stream stream) {
-  Operation operation;
-  operation.kind = Kind::copy_in;
-  operation.to = to;
-  operation.host_from = from;
-  operation.size = size;
-  return issue(stream, operation);
+  return issue(stream, {.kind = Kind::copy_in, .to = to, .host_from = from, .size = size});
 }
 
 Status MappedMemory::copy_out(void* to, DevicePointer from, Bytes size, Stream stream) {
-  Operation operation;
-  operation.kind = Kind::copy_out;
-  operation.host_to = to;
-  operation.from = from;
-  operation.size = size;
-  return issue(stream, operation);
+  return issue(stream, {.kind = Kind::copy_out, .from = from, .host_to = to, .size = size});
 }
 
 Status MappedMemory::copy_within(DevicePointer to, DevicePointer from, Bytes size, Stream stream) {
-  Operation operation;
-  operation.kind = Kind::copy_within;
-  operation.to = to;
-  operation.from = from;
-  operation.size = size;
-  return issue(stream, operation);
+  return issue(stream, {.kind = Kind::copy_within, .to = to, .from = from, .size = size});
 }
 
 Status MappedMemory::fill(DevicePointer to, std::uint8_t value, Bytes size, Stream stream) {
-  Operation operation;
-  operation.kind = Kind::fill;
-  operation.to = to;
-  operation.value = value;
-  operation.size = size;
-  return issue(stream, operation);
+  return issue(stream, {.kind = Kind::fill, .to = to, .size = size, .value = value});
 }
 
 Status MappedMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_t count,
@@ -200,13 +171,9 @@ Status MappedMemory::reduce(DevicePointer into, DevicePointer from, std::uint64_
   const Bytes element = size_of(type);
   if (count > (std::uint64_t{1} << 48U) / element.count)
     return outside(into, Bytes{~std::uint64_t{0}});
-  Operation operation;
-  operation.kind = Kind::reduce;
-  operation.to = into;
-  operation.from = from;
-  operation.type = type;
-  operation.size = element * count;
-  return issue(stream, operation);
+  return issue(
+      stream,
+      {.kind = Kind::reduce, .to = into, .from = from, .size = element * count, .type = type});
 }
 
 Result<Event> MappedMemory::record(Stream stream) {
@@ -278,55 +245,55 @@ const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
   return allocation->own_view.get() + offset;
 }
 
-void MappedMemory::copy_in_now(const Operation& operation) {
-  Allocation* to = find(operation.to, operation.size);
+void MappedMemory::copy_in_now(const Command& command) {
+  Allocation* to = find(command.to, command.size);
   check(to != nullptr, "memory was freed below a copy");
-  const Bytes offset{operation.to.address - to->placed.device_base};
-  backing_->copy_in(to->placed, offset, static_cast<const std::byte*>(operation.host_from),
-                    operation.size);
+  const Bytes offset{command.to.address - to->placed.device_base};
+  backing_->copy_in(to->placed, offset, static_cast<const std::byte*>(command.host_from),
+                    command.size);
   if (to->own_view != nullptr)
     std::memcpy(to->own_view.get() + offset.count, to->placed.cpu + offset.count,
-                operation.size.count);
+                command.size.count);
 }
 
-void MappedMemory::copy_out_now(const Operation& operation) {
-  const Allocation* from = find(operation.from, operation.size);
+void MappedMemory::copy_out_now(const Command& command) {
+  const Allocation* from = find(command.from, command.size);
   check(from != nullptr, "memory was freed below a copy");
-  auto* to = static_cast<std::byte*>(operation.host_to);
+  auto* to = static_cast<std::byte*>(command.host_to);
   if (from->own_view != nullptr)
-    std::memcpy(to, load(operation.from, operation.size), operation.size.count);
+    std::memcpy(to, load(command.from, command.size), command.size.count);
   else
-    backing_->copy_out(to, from->placed, Bytes{operation.from.address - from->placed.device_base},
-                       operation.size);
+    backing_->copy_out(to, from->placed, Bytes{command.from.address - from->placed.device_base},
+                       command.size);
 }
 
-void MappedMemory::execute(const Operation& operation) {
-  const Bytes size = operation.size;
-  switch (operation.kind) {
+void MappedMemory::execute(const Command& command) {
+  const Bytes size = command.size;
+  switch (command.kind) {
     case Kind::copy_in:
-      copy_in_now(operation);
+      copy_in_now(command);
       break;
     case Kind::copy_out:
-      copy_out_now(operation);
+      copy_out_now(command);
       break;
     case Kind::copy_within:
-      store(operation.to, load(operation.from, size), size);
+      store(command.to, load(command.from, size), size);
       break;
     case Kind::fill: {
-      const std::vector<std::byte> bytes(size.count, std::byte{operation.value});
-      store(operation.to, bytes.data(), size);
+      const std::vector<std::byte> bytes(size.count, std::byte{command.value});
+      store(command.to, bytes.data(), size);
       break;
     }
     case Kind::reduce: {
-      const std::byte* into = load(operation.to, size);
+      const std::byte* into = load(command.to, size);
       std::vector<std::byte> sum(into, into + size.count);
-      add_elements(sum.data(), load(operation.from, size),
-                   size.count / size_of(operation.type).count, operation.type);
-      store(operation.to, sum.data(), size);
+      add_elements(sum.data(), load(command.from, size), size.count / size_of(command.type).count,
+                   command.type);
+      store(command.to, sum.data(), size);
       break;
     }
   }
-  count(operation.kind, size);
+  count(command.kind, size);
 }
 
 void MappedMemory::count(Kind kind, Bytes size) {

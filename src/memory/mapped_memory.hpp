@@ -76,24 +76,25 @@ class MappedMemory final : public DeviceMemory {
   struct Allocation {
     Placed placed;
     std::uint64_t number = 0;
-    bool going = false;  // listeners hear that it is freed
+    bool going = false;  // its listeners are told that it is freed
     std::unique_ptr<std::byte[]>
         own_view;  // what the device sees while inbound writes are not flushed
     std::uint64_t reads = 0;
   };
   enum class Kind { copy_in, copy_out, copy_within, fill, reduce };
-  struct Operation {
+  /// What a stream holds.
+  struct Command {
     Kind kind = Kind::fill;
-    DevicePointer to;
-    DevicePointer from;
+    DevicePointer to{};
+    DevicePointer from{};
     const void* host_from = nullptr;
     void* host_to = nullptr;
-    Bytes size;
+    Bytes size{};
     std::uint8_t value = 0;
     ElementType type = ElementType::int32;
   };
   struct Queue {
-    std::deque<Operation> waiting;
+    std::deque<Command> waiting;
     std::uint64_t issued = 0;
     std::uint64_t finished = 0;
   };
@@ -106,12 +107,12 @@ class MappedMemory final : public DeviceMemory {
   Allocation* find(DevicePointer pointer, Bytes size);
   [[nodiscard]] const Allocation* find(DevicePointer pointer, Bytes size) const;
   [[nodiscard]] Status outside(DevicePointer pointer, Bytes size) const;
-  Status issue(Stream stream, const Operation& operation);
+  Status issue(Stream stream, const Command& command);
   void run_until(Queue& queue, std::uint64_t number);
   void run_all();
-  void execute(const Operation& operation);
-  void copy_in_now(const Operation& operation);
-  void copy_out_now(const Operation& operation);
+  void execute(const Command& command);
+  void copy_in_now(const Command& command);
+  void copy_out_now(const Command& command);
   void store(DevicePointer to, const std::byte* bytes, Bytes size);
   const std::byte* load(DevicePointer from, Bytes size);
   void count(Kind kind, Bytes size);

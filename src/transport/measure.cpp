@@ -12,8 +12,8 @@ namespace gdr::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::array<std::byte, 4> magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'},
-                                         std::byte{'t'}};
+constexpr std::array<std::byte, 4> plan_magic{std::byte{'G'}, std::byte{'D'}, std::byte{'R'},
+                                              std::byte{'t'}};
 constexpr unsigned most_sizes = 64;
 constexpr std::uint64_t inbox_tag = 1;
 constexpr std::uint32_t end_of_size = 0xffffffff;
@@ -49,7 +49,8 @@ Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_poin
 /// Memory of a run: what is sent, and what the peer writes into.
 class Buffers {
  public:
-  Buffers(memory::DeviceMemory& memory, const MeasurePlan& plan) : memory_(memory) {
+  Buffers(memory::DeviceMemory& memory, const MeasurePlan& plan, BeforeSending before_sending)
+      : memory_(memory), before_sending_(std::move(before_sending)) {
     for (const Bytes size : plan.sizes) size_ = std::max(size_, size);
     size_ = std::max(size_, Bytes{8});
     for (auto* pointer : {&out_, &in_}) {
@@ -74,8 +75,23 @@ class Buffers {
   [[nodiscard]] memory::DevicePointer in() const { return *in_; }
   [[nodiscard]] Bytes size() const { return size_; }
 
+  Result<OperationId> write(Connection& connection, const RemoteRange& to, Bytes size,
+                            std::optional<std::uint32_t> immediate = {}) const {
+    if (Status ready = before_sending(size); !ready.ok()) return ready;
+    return connection.write(out(), to, Bytes{0}, size, immediate);
+  }
+  Result<OperationId> send(Connection& connection, Bytes size) const {
+    if (Status ready = before_sending(size); !ready.ok()) return ready;
+    return connection.send(out(), size);
+  }
+
  private:
+  [[nodiscard]] Status before_sending(Bytes size) const {
+    return before_sending_ ? before_sending_(out(), size) : Status();
+  }
+
   memory::DeviceMemory& memory_;
+  BeforeSending before_sending_;
   Status status_;
   Bytes size_;
   std::optional<memory::DevicePointer> out_;
@@ -91,13 +107,13 @@ Result<OperationId> ask(Connection& connection, const Buffers& buffers, const Re
                         MeasurePlan::Operation operation, Bytes size) {
   switch (operation) {
     case MeasurePlan::Operation::write:
-      return connection.write(buffers.out(), remote, Bytes{0}, size);
+      return buffers.write(connection, remote, size);
     case MeasurePlan::Operation::read:
       return connection.read(buffers.in(), remote, Bytes{0}, size);
     case MeasurePlan::Operation::send:
       break;
   }
-  return connection.send(buffers.out(), size);
+  return buffers.send(connection, size);
 }
 
 /// Asks `iterations` times for `next`, `depth` at once, and calls `ended` as each one ends.
@@ -113,7 +129,7 @@ Status keep_asking(Connection& connection, unsigned iterations, unsigned depth, 
       ++asked;
       continue;
     }
-    const Finished finished = connection.wait(waiting.front());
+    const OperationResult finished = connection.wait(waiting.front());
     waiting.pop_front();
     if (!finished.status.ok()) return finished.status;
     ended();
@@ -138,7 +154,7 @@ Result<Measured> bandwidth(Connection& connection, const Buffers& buffers,
   return measured;
 }
 
-/// One way and back, by whoever starts it. A read goes both ways by itself.
+/// There and back, by the side that starts it. A read goes both directions by itself.
 Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
             MeasurePlan::Operation operation, Bytes size, bool first) {
   if (operation == MeasurePlan::Operation::read)
@@ -152,8 +168,7 @@ Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& r
     return arrival.ok() ? Status() : arrival.status();
   };
   const auto give = [&] {
-    return send ? connection.send(buffers.out(), size)
-                : connection.write(buffers.out(), remote, Bytes{0}, size, 1);
+    return send ? buffers.send(connection, size) : buffers.write(connection, remote, size, 1);
   };
   if (!first)
     if (Status taken = take(); !taken.ok()) return taken;
@@ -166,12 +181,12 @@ Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& r
 Result<Measured> latency(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
                          const MeasurePlan& plan, Bytes size) {
   Measured measured{size, plan.iterations, {}, {}, {}};
-  const double ways = plan.operation == MeasurePlan::Operation::read ? 1 : 2;
+  const double directions = plan.operation == MeasurePlan::Operation::read ? 1 : 2;
   for (unsigned i = 0; i < plan.iterations; ++i) {
     const auto start = Clock::now();
     if (Status status = ping(connection, buffers, remote, plan.operation, size, true); !status.ok())
       return status;
-    measured.latencies.push_back(since(start) * (1 / ways));
+    measured.latencies.push_back(since(start) * (1 / directions));
   }
   std::sort(measured.latencies.begin(), measured.latencies.end());
   return measured;
@@ -193,7 +208,7 @@ Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRa
   // As perftest's server, which only waits: RDMA goes on without this side, and a CPU that polls is
   // missing elsewhere.
   const bool passive = !plan.latency && plan.operation != MeasurePlan::Operation::send &&
-                       connection.path() == Path::gdr;
+                       connection.path() == TransportPath::gdr;
   const Duration nap{passive ? 10e-3 : 0.0};
   for (;;) {
     // The peer may take long over a size: what counts is that its connection lives.
@@ -208,7 +223,7 @@ Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRa
 }  // namespace
 
 Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit) {
-  std::vector<std::byte> bytes(magic.begin(), magic.end());
+  std::vector<std::byte> bytes(plan_magic.begin(), plan_magic.end());
   put_number(bytes, static_cast<std::uint64_t>(plan.operation), 1);
   put_number(bytes, (plan.latency ? 1U : 0U) | (plan.check ? 2U : 0U), 1);
   put_number(bytes, plan.queue_pairs, 2);
@@ -229,7 +244,7 @@ Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit) {
 }
 
 std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header) {
-  if (!std::equal(magic.begin(), magic.end(), header.begin())) return std::nullopt;
+  if (!std::equal(plan_magic.begin(), plan_magic.end(), header.begin())) return std::nullopt;
   const std::uint64_t sizes = number_at(header, 16, 8);
   if (sizes > most_sizes) return std::nullopt;
   return sizes * 8;
@@ -248,9 +263,10 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
   plan.iterations = static_cast<unsigned>(number_at(header, 8, 4));
   plan.depth = static_cast<unsigned>(number_at(header, 12, 4));
   const std::uint64_t sizes = number_at(header, 16, 8);
-  const bool right = std::equal(magic.begin(), magic.end(), header.begin()) && operation <= 2 &&
-                     plan.queue_pairs >= 1 && plan.queue_pairs <= 64 && plan.iterations >= 1 &&
-                     plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 && sizes <= most_sizes;
+  const bool right = std::equal(plan_magic.begin(), plan_magic.end(), header.begin()) &&
+                     operation <= 2 && plan.queue_pairs >= 1 && plan.queue_pairs <= 64 &&
+                     plan.iterations >= 1 && plan.depth >= 1 && plan.depth <= 4096 && sizes >= 1 &&
+                     sizes <= most_sizes;
   if (!right)
     return Status(Cause::protocol,
                   fmt::format("{} is no gdr transfer of this version", stream.peer()));
@@ -261,16 +277,15 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
 }
 
 Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory,
-                                         const MeasurePlan& plan) {
-  const Buffers buffers(memory, plan);
+                                         const MeasurePlan& plan, BeforeSending before_sending) {
+  const Buffers buffers(memory, plan, std::move(before_sending));
   if (!buffers.status().ok()) return buffers.status();
   if (Status shared = connection.share(inbox_tag, buffers.in(), buffers.size()); !shared.ok())
     return shared;
   const auto remote = connection.wait_shared(inbox_tag);
   if (!remote.ok()) return remote.status();
   // What is sent is registered before anything is measured, as perftest does.
-  if (Status ready =
-          wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0}, Bytes{0}));
+  if (Status ready = wait_ok(connection, buffers.write(connection, remote.value(), Bytes{0}));
       !ready.ok())
     return ready;
   std::vector<Measured> results;
@@ -279,16 +294,17 @@ Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceM
         (plan.latency ? latency : bandwidth)(connection, buffers, remote.value(), plan, size);
     if (!measured.ok()) return measured.status();
     results.push_back(std::move(measured.value()));
-    if (Status told = wait_ok(connection, connection.write(buffers.out(), remote.value(), Bytes{0},
-                                                           Bytes{0}, end_of_size));
-        !told.ok())
-      return told;
+    if (Status ended =
+            wait_ok(connection, buffers.write(connection, remote.value(), Bytes{0}, end_of_size));
+        !ended.ok())
+      return ended;
   }
   return results;
 }
 
-Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan) {
-  const Buffers buffers(memory, plan);
+Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan,
+                  BeforeSending before_sending) {
+  const Buffers buffers(memory, plan, std::move(before_sending));
   if (!buffers.status().ok()) return buffers.status();
   if (Status shared = connection.share(inbox_tag, buffers.in(), buffers.size()); !shared.ok())
     return shared;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,17 +15,17 @@ namespace gdr::transport {
 struct MeasurePlan {
   enum class Operation : unsigned char { write, read, send };
   Operation operation = Operation::write;
-  bool latency = false;  ///< ping-pong instead of many at once
+  bool latency = false;  ///< ping-pong; else many operations at one time
   bool check = false;
   unsigned queue_pairs = 1;
   unsigned iterations = 1000;
-  unsigned depth = 128;  ///< operations that are asked for and not finished
+  unsigned depth = 128;  ///< operations in progress at one time
   std::vector<Bytes> sizes;
   bool operator==(const MeasurePlan&) const = default;
 };
 
-/// Of one size. Times of a ping-pong are half of the way there and back; those of reads are whole,
-/// as perftest's are.
+/// The figures of one size. The latency of a write or send is half of the round trip, that of a
+/// read the whole, as perftest's are.
 struct Measured {
   Bytes size;
   unsigned iterations = 0;
@@ -37,15 +38,20 @@ struct Measured {
 Status send_plan(ByteStream& stream, const MeasurePlan& plan, Duration limit);
 Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit);
 
-/// For those who watch a stream: a plan begins with so many bytes, and they say how many follow.
-/// Nothing: this is no plan.
+/// For observers of a stream: a plan begins with a header of this size, which says how many bytes
+/// follow; nullopt: this is no plan.
 constexpr std::size_t plan_header = 24;
 std::optional<std::size_t> plan_body(std::span<const std::byte, plan_header> header);
+
+/// Called with what a write or send is about to send; an error ends the run.
+using BeforeSending = std::function<Status(memory::DevicePointer from, Bytes size)>;
 
 /// Each side of a run, over a connection that is set up; they block until all sizes are done. Both
 /// sides take their buffers from `memory`.
 Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceMemory& memory,
-                                         const MeasurePlan& plan);
-Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan);
+                                         const MeasurePlan& plan,
+                                         BeforeSending before_sending = {});
+Status run_server(Connection& connection, memory::DeviceMemory& memory, const MeasurePlan& plan,
+                  BeforeSending before_sending = {});
 
 }  // namespace gdr::transport

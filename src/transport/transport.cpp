@@ -5,14 +5,14 @@
 #include <chrono>
 #include <thread>
 
-#include "src/transport/connection_core.hpp"
+#include "src/transport/connection/connection_core.hpp"
 
 namespace gdr::transport {
 namespace {
 
 /// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
 template <typename Ready>
-auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {})
+auto wait_for(ProgressEngine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {})
     -> decltype(ready()) {
   constexpr unsigned rounds_between_looks =
       64;  // at the clock; others may have to wait for the lock as long
@@ -42,7 +42,7 @@ auto wait_for(Engine& engine, std::optional<Duration> limit, Ready ready, Durati
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<Engine> engine, std::unique_ptr<ByteStream> stream,
+Connection::Connection(std::shared_ptr<ProgressEngine> engine, std::unique_ptr<ByteStream> stream,
                        bool initiator)
     : engine_(std::move(engine)),
       core_(std::make_unique<ConnectionCore>(*engine_, std::move(stream), initiator)) {
@@ -59,25 +59,25 @@ Connection::~Connection() {
 
 std::optional<Status> Connection::ready() {
   const std::lock_guard lock(engine_->mutex);
-  if (core_->state == ConnectionCore::State::setting_up) return std::nullopt;
-  return core_->status;
+  if (core_->state() == ConnectionCore::State::setting_up) return std::nullopt;
+  return core_->status();
 }
 
 Status Connection::wait_ready() {
   return *wait_for(*engine_, {}, [&]() -> std::optional<Status> {
-    if (core_->state == ConnectionCore::State::setting_up) return std::nullopt;
-    return core_->status;
+    if (core_->state() == ConnectionCore::State::setting_up) return std::nullopt;
+    return core_->status();
   });
 }
 
 Status Connection::status() {
   const std::lock_guard lock(engine_->mutex);
-  return core_->status;
+  return core_->status();
 }
 
-Path Connection::path() {
+TransportPath Connection::path() {
   const std::lock_guard lock(engine_->mutex);
-  return core_->path.path;
+  return core_->path();
 }
 
 PathBytes Connection::bytes() {
@@ -97,18 +97,15 @@ Status Connection::unshare(std::uint64_t tag) {
 
 std::optional<RemoteRange> Connection::shared(std::uint64_t tag) {
   const std::lock_guard lock(engine_->mutex);
-  const auto found = core_->shared_by_peer.find(tag);
-  if (found == core_->shared_by_peer.end()) return std::nullopt;
-  return found->second.range;
+  return core_->shared_by_peer(tag);
 }
 
 Result<RemoteRange> Connection::wait_shared(std::uint64_t tag) {
   const auto result =
       wait_for(*engine_, engine_->options.limit, [&]() -> std::optional<Result<RemoteRange>> {
-        const auto found = core_->shared_by_peer.find(tag);
-        if (found != core_->shared_by_peer.end()) return Result<RemoteRange>(found->second.range);
-        if (core_->state == ConnectionCore::State::failed)
-          return Result<RemoteRange>(core_->status);
+        if (const auto found = core_->shared_by_peer(tag)) return Result<RemoteRange>(*found);
+        if (core_->state() == ConnectionCore::State::failed)
+          return Result<RemoteRange>(core_->status());
         return std::nullopt;
       });
   if (!result)
@@ -119,24 +116,26 @@ Result<RemoteRange> Connection::wait_shared(std::uint64_t tag) {
 
 namespace {
 
-using Operation = gdr::transport::Operation;
-
-Operation operation_of(OperationKind kind, memory::DevicePointer local, Bytes size) {
-  Operation operation;
-  operation.kind = kind;
-  operation.local = local;
-  operation.size = size;
-  return operation;
-}
-
+/// Gives the operation its place at the peer. Cause::invalid when that is beyond the range's end.
 Status aim(Operation& operation, const RemoteRange& range, Bytes offset) {
   if (offset > range.size || operation.size.count > range.size.count - offset.count)
     return {Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}",
                                         to_string(operation.size), to_string(offset), range.tag,
                                         to_string(range.size))};
-  operation.remote = range.address + offset.count;
-  operation.tag = range.tag;
+  operation.peer.address = range.address + offset.count;
+  operation.peer.tag = range.tag;
   return {};
+}
+
+Result<OperationId> begin(ProgressEngine& engine, ConnectionCore& core, Operation&& operation) {
+  const std::lock_guard lock(engine.mutex);
+  return core.begin(std::move(operation));
+}
+
+Result<OperationId> begin_at(ProgressEngine& engine, ConnectionCore& core, Operation&& operation,
+                             const RemoteRange& range, Bytes offset) {
+  if (Status aimed = aim(operation, range, offset); !aimed.ok()) return aimed;
+  return begin(engine, core, std::move(operation));
 }
 
 }  // namespace
@@ -144,72 +143,43 @@ Status aim(Operation& operation, const RemoteRange& range, Bytes offset) {
 Result<OperationId> Connection::write(memory::DevicePointer from, const RemoteRange& to,
                                       Bytes offset, Bytes size,
                                       std::optional<std::uint32_t> immediate) {
-  Operation operation = operation_of(OperationKind::write, from, size);
-  if (Status aimed = aim(operation, to, offset); !aimed.ok()) return aimed;
-  operation.immediate = immediate;
-  const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation));
+  return begin_at(*engine_, *core_, {Write{immediate}, {}, from, size}, to, offset);
 }
 
 Result<OperationId> Connection::read(memory::DevicePointer to, const RemoteRange& from,
                                      Bytes offset, Bytes size) {
-  Operation operation = operation_of(OperationKind::read, to, size);
-  if (Status aimed = aim(operation, from, offset); !aimed.ok()) return aimed;
-  const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation));
+  return begin_at(*engine_, *core_, {Read{}, {}, to, size}, from, offset);
 }
 
 Result<OperationId> Connection::send(memory::DevicePointer from, Bytes size) {
-  const std::lock_guard lock(engine_->mutex);
-  return core_->begin(operation_of(OperationKind::send, from, size));
+  return begin(*engine_, *core_, {Send{}, {}, from, size});
 }
 
 Result<OperationId> Connection::receive(memory::DevicePointer to, Bytes room) {
-  const std::lock_guard lock(engine_->mutex);
-  return core_->begin(operation_of(OperationKind::receive, to, room));
+  return begin(*engine_, *core_, {Receive{}, {}, to, room});
 }
 
 Result<OperationId> Connection::fetch_add(const RemoteRange& at, Bytes offset,
                                           std::uint64_t operand) {
-  Operation operation = operation_of(OperationKind::atomic, {}, Bytes{8});
-  if (Status aimed = aim(operation, at, offset); !aimed.ok()) return aimed;
-  operation.operand = operand;
-  const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation));
+  return begin_at(*engine_, *core_, {Atomic{false, operand}, {}, {}, Bytes{8}}, at, offset);
 }
 
 Result<OperationId> Connection::compare_swap(const RemoteRange& at, Bytes offset,
                                              std::uint64_t expected, std::uint64_t desired) {
-  Operation operation = operation_of(OperationKind::atomic, {}, Bytes{8});
-  if (Status aimed = aim(operation, at, offset); !aimed.ok()) return aimed;
-  operation.swap = true;
-  operation.operand = expected;
-  operation.desired = desired;
+  return begin_at(*engine_, *core_, {Atomic{true, expected, desired}, {}, {}, Bytes{8}}, at,
+                  offset);
+}
+
+std::optional<OperationResult> Connection::test(OperationId operation) {
   const std::lock_guard lock(engine_->mutex);
-  return core_->begin(std::move(operation));
+  return core_->take_result(operation.number);
 }
 
-namespace {
-
-std::optional<Arrival> take_arrival(ConnectionCore& core) {
-  if (core.arrivals.empty()) return std::nullopt;
-  const Arrival arrival = core.arrivals.front();
-  core.arrivals.pop_front();
-  return arrival;
-}
-
-}  // namespace
-
-std::optional<Finished> Connection::test(OperationId operation) {
-  const std::lock_guard lock(engine_->mutex);
-  return core_->operations.take(operation.number);
-}
-
-Finished Connection::wait(OperationId operation) {
-  return *wait_for(*engine_, {}, [&]() -> std::optional<Finished> {
-    auto result = core_->operations.take(operation.number);
-    if (!result && core_->operations.find(operation.number) == nullptr)
-      return Finished{
+OperationResult Connection::wait(OperationId operation) {
+  return *wait_for(*engine_, {}, [&]() -> std::optional<OperationResult> {
+    auto result = core_->take_result(operation.number);
+    if (!result && !core_->in_progress(operation.number))
+      return OperationResult{
           Status(Cause::invalid, fmt::format("there is no operation {}, or its result was taken",
                                              operation.number)),
           {},
@@ -220,13 +190,13 @@ Finished Connection::wait(OperationId operation) {
 
 std::optional<Arrival> Connection::arrival() {
   const std::lock_guard lock(engine_->mutex);
-  return take_arrival(*core_);
+  return core_->take_arrival();
 }
 
 Result<Arrival> Connection::wait_arrival(Duration nap) {
   const auto come = [&]() -> std::optional<Result<Arrival>> {
-    if (const auto arrival = take_arrival(*core_)) return Result<Arrival>(*arrival);
-    if (core_->state == ConnectionCore::State::failed) return Result<Arrival>(core_->status);
+    if (const auto arrival = core_->take_arrival()) return Result<Arrival>(*arrival);
+    if (core_->state() == ConnectionCore::State::failed) return Result<Arrival>(core_->status());
     return std::nullopt;
   };
   const auto result = wait_for(*engine_, engine_->options.limit, come, nap);
@@ -239,7 +209,7 @@ Result<Arrival> Connection::wait_arrival(Duration nap) {
 void Connection::close() {
   constexpr Duration leave{1.0};
   (void)wait_for(*engine_, leave, [&]() -> std::optional<bool> {
-    if (core_->state != ConnectionCore::State::open || core_->drained()) return true;
+    if (core_->state() != ConnectionCore::State::open || core_->drained()) return true;
     return std::nullopt;
   });
   {
@@ -254,11 +224,11 @@ void Connection::close() {
 
 Transport::Transport(std::shared_ptr<Verbs> verbs, std::shared_ptr<memory::DeviceMemory> memory,
                      const TransportOptions& options)
-    : engine_(std::make_shared<Engine>(std::move(verbs), std::move(memory), options)) {}
+    : engine_(std::make_shared<ProgressEngine>(std::move(verbs), std::move(memory), options)) {}
 Transport::~Transport() = default;
 
 std::unique_ptr<Connection> Transport::open(std::unique_ptr<ByteStream> stream, bool initiator) {
-  return std::make_unique<Connection>(engine_, std::move(stream), initiator);
+  return std::unique_ptr<Connection>(new Connection(engine_, std::move(stream), initiator));
 }
 
 bool Transport::progress() {

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t size = 3U << 20U;
 
 /// Writes 3 MiB from A to B by `path`, and waits for the arrival.
-std::unique_ptr<Pair> transfer(Path path) {
+std::unique_ptr<Pair> transfer(TransportPath path) {
   PairOptions options;
   options.both([&](TransportOptions& side) { side.path = path; });
   auto pair = std::make_unique<Pair>(options);
@@ -36,7 +36,7 @@ std::uint64_t host_passes(const Pair& pair, const End& end, const std::string& n
 }
 
 TEST(Bytes, GdrMovesNoneThroughHostMemory) {
-  const auto pair = transfer(Path::gdr);
+  const auto pair = transfer(TransportPath::gdr);
   EXPECT_EQ(pair->a.memory->moved(), memory::MoverBytes{});
   EXPECT_EQ(pair->b.memory->moved(), memory::MoverBytes{});
   EXPECT_EQ(dma_bytes(*pair->fabric, "a0"), (DmaBytes{{}, {}, Bytes{size}, {}}))
@@ -46,7 +46,7 @@ TEST(Bytes, GdrMovesNoneThroughHostMemory) {
 }
 
 TEST(Bytes, StagedMovesEachTwiceOnEachSide) {
-  const auto pair = transfer(Path::staged);
+  const auto pair = transfer(TransportPath::staged);
   EXPECT_EQ(pair->a.memory->moved(), (memory::MoverBytes{{}, Bytes{size}, {}, {}}));
   EXPECT_EQ(pair->b.memory->moved(), (memory::MoverBytes{Bytes{size}, {}, {}, {}}));
   EXPECT_EQ(pair->a.connection->bytes().bounce_out, Bytes{size});
@@ -63,7 +63,7 @@ TEST(Bytes, StagedMovesEachTwiceOnEachSide) {
 }
 
 TEST(Bytes, TcpMovesMore) {
-  const auto pair = transfer(Path::tcp);
+  const auto pair = transfer(TransportPath::tcp);
   EXPECT_EQ(pair->a.memory->moved(), (memory::MoverBytes{{}, Bytes{size}, {}, {}}));
   EXPECT_EQ(pair->b.memory->moved(), (memory::MoverBytes{Bytes{size}, {}, {}, {}}));
   EXPECT_EQ(pair->a.connection->bytes(), (PathBytes{{}, {}, {}, Bytes{size}, {}}));
@@ -76,10 +76,10 @@ TEST(Bytes, TcpMovesMore) {
 std::vector<std::uint8_t> seen_by_device(bool flush, unsigned queue_pairs, bool by_send) {
   PairOptions options;
   options.both([&](TransportOptions& side) {
-    side.path = Path::gdr;
-    side.flush = flush;
+    side.path = TransportPath::gdr;
     side.queue_pairs = queue_pairs;
   });
+  options.hide_flush = !flush;
   options.memory([](MemoryChoice& memory) { memory.faults.stale_reads = 0.5; });
   Pair pair(options);
   const auto from = pair.a.allocate(200000);

@@ -63,13 +63,13 @@ void Trial::choose_faults(DoubleFaults& faults) {
 PairOptions Trial::options() {
   PairOptions options;
   choose_faults(options.fabric.faults);
-  const auto path = static_cast<Path>(random.below(3));
+  const auto path = static_cast<TransportPath>(random.below(3));
   const bool check = random.one_in(4);
   const bool refuse = random.one_in(8);
   const auto queue_pairs = static_cast<unsigned>(1 + random.below(3));
   options.both([&](TransportOptions& side) {
-    if (!refuse || path != Path::gdr) side.path = path;
-    side.level = Distance::sys;
+    if (!refuse || path != TransportPath::gdr) side.path = path;
+    side.level = NicDistance::sys;
     side.check = check;
     side.queue_pairs = queue_pairs;
     side.chunk = Bytes{16384};
@@ -109,7 +109,7 @@ std::string Trial::transfer(Pair& pair) {
   if (spoil == 2) b.close();
   if (!operation.ok()) return named();
   const Duration asked = pair.now();
-  std::optional<Finished> done;
+  std::optional<OperationResult> done;
   if (!pair.run_until([&] { return (done = a.test(operation.value())).has_value(); }, Duration{20}))
     return "a write never ended";
   if ((pair.now() - asked).seconds > limit.seconds * 1.1) return "a write ended after its limit";

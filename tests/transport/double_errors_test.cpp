@@ -3,44 +3,21 @@
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"
-#include "tests/transport/pair.hpp"
+#include "tests/support/transport_pair.hpp"
 
 namespace gdr::transport {
 namespace {
 
-PairOptions with_path(Path path) {
-  PairOptions options;
-  options.both([&](TransportOptions& side) {
-    side.path = path;
-    side.limit = Duration{5};
-    side.timeout = 10;  // 4.2 ms
-  });
-  return options;
-}
-
-/// A write of 4 MiB that `spoil` gets at when it is under way.
-Finished spoiled_write(
-    Pair& pair,
-    const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
-  const auto from = pair.a.allocate(4U << 20U);
-  const auto to = pair.b.allocate(4U << 20U);
-  const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
-  const auto operation = pair.a.connection->write(from, range, Bytes{0}, Bytes{4U << 20U}, 1);
-  for (int i = 0; i < 3; ++i) pair.step();
-  spoil(from, to);
-  return pair.finish(pair.a, operation);
-}
-
 TEST(Errors, ASilentPeerIsNoticedByTheRetriesOfTheNic) {
-  for (const Path path : {Path::gdr, Path::staged}) {
-    PairOptions options = with_path(path);
+  for (const TransportPath path : {TransportPath::gdr, TransportPath::staged}) {
+    PairOptions options = pair_with_path(path);
     options.fabric.faults.deaths = {{"b0", Duration{0.01}}};
     Pair pair(options);
     const auto from = pair.a.allocate(4096);
     const auto to = pair.b.allocate(4096);
     const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
     pair.run_until([&] { return pair.now() > Duration{0.02}; });
-    const Finished done =
+    const OperationResult done =
         pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
     EXPECT_EQ(done.status.cause(), Cause::peer_gone) << done.status.to_string();
     EXPECT_NE(done.status.text().find("does not answer on a0"), std::string::npos)
@@ -50,14 +27,14 @@ TEST(Errors, ASilentPeerIsNoticedByTheRetriesOfTheNic) {
 }
 
 TEST(Errors, AnAddressThatIsGoneIsNamed) {
-  PairOptions options = with_path(Path::gdr);
+  PairOptions options = pair_with_path(TransportPath::gdr);
   options.fabric.faults.lost_addresses = {{"a0", Duration{0.01}}};
   Pair pair(options);
   const auto from = pair.a.allocate(4096);
   const auto to = pair.b.allocate(4096);
   const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
   pair.run_until([&] { return pair.now() > Duration{0.011}; });
-  const Finished done =
+  const OperationResult done =
       pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::link_lost) << done.status.to_string();
   EXPECT_EQ(done.status.text(),
@@ -66,14 +43,14 @@ TEST(Errors, AnAddressThatIsGoneIsNamed) {
 
 TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
   for (const double length : {0.01, 10.0}) {
-    PairOptions options = with_path(Path::gdr);
+    PairOptions options = pair_with_path(TransportPath::gdr);
     options.fabric.faults.outages = {{"a0", Duration{0.01}, Duration{length}}};
     Pair pair(options);
     const auto from = pair.a.allocate(4096);
     const auto to = pair.b.allocate(4096);
     const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4096);
     pair.run_until([&] { return pair.now() > Duration{0.011}; });
-    const Finished done =
+    const OperationResult done =
         pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
     EXPECT_EQ(done.status.cause(), length > 1 ? Cause::link_lost : Cause::ok)
         << done.status.to_string();
@@ -81,11 +58,11 @@ TEST(Errors, ALostLinkIsNamedAndAShortOutageSurvived) {
 }
 
 TEST(Errors, ChangedBytesAreFoundWhenTheyAreChecked) {
-  PairOptions options = with_path(Path::gdr);
+  PairOptions options = pair_with_path(TransportPath::gdr);
   options.fabric.faults.silent_corrupt = 0.05;
   options.both([](TransportOptions& side) { side.check = true; });
   Pair pair(options);
-  const Finished done = spoiled_write(pair, [](auto, auto) {});
+  const OperationResult done = spoiled_write(pair, [](auto, auto) {});
   EXPECT_EQ(done.status.cause(), Cause::corrupt) << done.status.to_string();
   EXPECT_NE(done.status.text().find("CRC32C"), std::string::npos);
   EXPECT_FALSE(pair.b.connection->arrival().has_value())

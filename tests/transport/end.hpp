@@ -35,7 +35,7 @@ class EndConnection {
 
   [[nodiscard]] std::optional<Status> ready();
   [[nodiscard]] Status status();
-  [[nodiscard]] Path path();
+  [[nodiscard]] TransportPath path();
   [[nodiscard]] PathBytes bytes();
   Status share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size);
   Status unshare(std::uint64_t tag);
@@ -49,7 +49,7 @@ class EndConnection {
   Result<OperationId> fetch_add(const RemoteRange& at, Bytes offset, std::uint64_t operand);
   Result<OperationId> compare_swap(const RemoteRange& at, Bytes offset, std::uint64_t expected,
                                    std::uint64_t desired);
-  std::optional<Finished> test(OperationId operation);
+  std::optional<OperationResult> test(OperationId operation);
   std::optional<Arrival> arrival();
   void close();
 

@@ -3,71 +3,55 @@
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"
-#include "tests/transport/pair.hpp"
+#include "tests/support/transport_pair.hpp"
 
 namespace gdr::transport {
 namespace {
 
-struct Way {
-  Path path;
+struct Setting {
+  TransportPath path;
   MemoryChoice::Kind memory;
 };
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << to_string(way.path); }
+std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+  return out << to_string(setting.path);
+}
 
 /// In guests also over their fake GPU.
-std::vector<Way> ways() {
-  std::vector<Way> all;
-  for (const Path path : {Path::gdr, Path::staged, Path::tcp}) {
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const TransportPath path : {TransportPath::gdr, TransportPath::staged, TransportPath::tcp}) {
     all.push_back({path, MemoryChoice::Kind::fake});
     if (in_guests()) all.push_back({path, MemoryChoice::Kind::bar});
   }
   return all;
 }
 
-PairOptions with(const Way& way) {
-  PairOptions options;
-  options.both([&](TransportOptions& side) {
-    side.path = way.path;
-    side.limit = Duration{in_guests() ? 30.0 : 5.0};
-    side.timeout = 10;  // 4.2 ms
-  });
-  options.memory([&](MemoryChoice& memory) { memory.kind = way.memory; });
+PairOptions with(const Setting& setting) {
+  PairOptions options = pair_with_path(setting.path, Duration{in_guests() ? 30.0 : 5.0});
+  options.memory([&](MemoryChoice& memory) { memory.kind = setting.memory; });
   return options;
 }
 
 /// For an operation that nothing but its limit ends.
 constexpr Duration short_limit{2};
-PairOptions with_short_limit(const Way& way) {
-  PairOptions options = with(way);
+PairOptions with_short_limit(const Setting& setting) {
+  PairOptions options = with(setting);
   options.both([](TransportOptions& side) { side.limit = short_limit; });
   return options;
 }
 /// A guest may be late.
 constexpr double lateness(bool guests) { return guests ? 2 : 0.1; }
 
-/// A write of 4 MiB that `spoil` gets at when it is under way.
-Finished spoiled_write(
-    Pair& pair,
-    const std::function<void(memory::DevicePointer from, memory::DevicePointer to)>& spoil) {
-  const auto from = pair.a.allocate(4U << 20U);
-  const auto to = pair.b.allocate(4U << 20U);
-  const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
-  const auto operation = pair.a.connection->write(from, range, Bytes{0}, Bytes{4U << 20U}, 1);
-  for (int i = 0; i < 3; ++i) pair.step();
-  spoil(from, to);
-  return pair.finish(pair.a, operation);
-}
-
-class EveryWay : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Paths, EveryWay, testing::ValuesIn(ways()),
-                         [](const testing::TestParamInfo<Way>& way) {
-                           return std::string(to_string(way.param.path)) +
-                                  (way.param.memory == MemoryChoice::Kind::bar ? "_bar" : "");
+class EveryWay : public testing::TestWithParam<Setting> {};
+INSTANTIATE_TEST_SUITE_P(Paths, EveryWay, testing::ValuesIn(settings()),
+                         [](const testing::TestParamInfo<Setting>& setting) {
+                           return std::string(to_string(setting.param.path)) +
+                                  (setting.param.memory == MemoryChoice::Kind::bar ? "_bar" : "");
                          });
 
 TEST_P(EveryWay, APeerThatClosesIsNamed) {
   Pair pair(with(GetParam()));
-  const Finished done = spoiled_write(pair, [&](auto, auto) { pair.b.connection->close(); });
+  const OperationResult done = spoiled_write(pair, [&](auto, auto) { pair.b.connection->close(); });
   EXPECT_EQ(done.status.cause(), Cause::peer_gone) << done.status.to_string();
   EXPECT_EQ(pair.b.connection->status().cause(), Cause::cancelled);
   EXPECT_EQ(pair.a.connection->write({1}, {}, {}, {}).status().cause(), Cause::peer_gone)
@@ -77,7 +61,7 @@ TEST_P(EveryWay, APeerThatClosesIsNamed) {
 TEST_P(EveryWay, MemoryFreedUnderWayIsNamedOnBothSides) {
   {
     Pair pair(with(GetParam()));
-    const Finished done =
+    const OperationResult done =
         spoiled_write(pair, [&](auto from, auto) { ASSERT_TRUE(pair.a.memory->free(from).ok()); });
     EXPECT_EQ(done.status.cause(), Cause::memory_freed) << done.status.to_string();
     EXPECT_TRUE(
@@ -86,7 +70,7 @@ TEST_P(EveryWay, MemoryFreedUnderWayIsNamedOnBothSides) {
         << pair.b.connection->status().text();
   }
   Pair pair(with(GetParam()));
-  const Finished done =
+  const OperationResult done =
       spoiled_write(pair, [&](auto, auto to) { ASSERT_TRUE(pair.b.memory->free(to).ok()); });
   EXPECT_TRUE(done.status.cause() == Cause::remote_access ||
               done.status.cause() == Cause::peer_failed ||
@@ -104,9 +88,9 @@ TEST_P(EveryWay, ARangeThatIsNotSharedIsRefused) {
             Cause::invalid)
       << "beyond the range";
   ASSERT_TRUE(pair.b.connection->unshare(1).ok());
-  const Finished done =
+  const OperationResult done =
       pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
-  if (GetParam().path == Path::gdr) {
+  if (GetParam().path == TransportPath::gdr) {
     // The key is valid while the NIC has it registered; or A has heard of it already.
     EXPECT_TRUE(done.status.ok() || done.status.cause() == Cause::invalid)
         << done.status.to_string();
@@ -138,7 +122,7 @@ TEST_P(EveryWay, AReceiveThatNothingMeetsEndsAlone) {
   Pair pair(with_short_limit(GetParam()));
   const auto to = pair.b.allocate(4096);
   const Duration before = pair.now();
-  const Finished done = pair.finish(pair.b, pair.b.connection->receive(to, Bytes{4096}));
+  const OperationResult done = pair.finish(pair.b, pair.b.connection->receive(to, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::timed_out);
   EXPECT_NEAR((pair.now() - before).seconds, short_limit.seconds, lateness(in_guests()));
   EXPECT_TRUE(pair.b.connection->status().ok());
@@ -149,7 +133,7 @@ TEST_P(EveryWay, ASendThatIsLongerThanItsReceiveIsRefusedOnBothSides) {
   const auto from = pair.a.allocate(4096);
   const auto to = pair.b.allocate(4096);
   const auto receive = pair.b.connection->receive(to, Bytes{100});
-  const Finished sent = pair.finish(pair.a, pair.a.connection->send(from, Bytes{101}));
+  const OperationResult sent = pair.finish(pair.a, pair.a.connection->send(from, Bytes{101}));
   EXPECT_EQ(sent.status.cause(), Cause::invalid);
   EXPECT_NE(sent.status.text().find("a send of 101B met a receive of 100B"), std::string::npos)
       << sent.status.text();
@@ -160,7 +144,7 @@ TEST_P(EveryWay, ASendThatNobodyReceivesIsCancelledInTime) {
   Pair pair(with_short_limit(GetParam()));
   const auto from = pair.a.allocate(4096);
   const Duration before = pair.now();
-  const Finished done = pair.finish(pair.a, pair.a.connection->send(from, Bytes{4096}));
+  const OperationResult done = pair.finish(pair.a, pair.a.connection->send(from, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::timed_out) << done.status.to_string();
   EXPECT_NEAR((pair.now() - before).seconds, short_limit.seconds, lateness(in_guests()));
   EXPECT_FALSE(pair.a.connection->status().ok()) << "its memory is no longer in use";
@@ -169,7 +153,7 @@ TEST_P(EveryWay, ASendThatNobodyReceivesIsCancelledInTime) {
 void never_registers(MemoryChoice& memory) {
   memory.faults.peer_memory = memory.faults.dma_buf = false;
 }
-std::vector<NicChoice> near(const std::string& nic) { return {{nic, {}, Distance::pix}}; }
+std::vector<NicChoice> near(const std::string& nic) { return {{nic, {}, NicDistance::pix}}; }
 
 TEST(Fallback, AutomaticallyToStagedWithALine) {
   PairOptions options;
@@ -177,7 +161,7 @@ TEST(Fallback, AutomaticallyToStagedWithALine) {
   options.b.nics = near("b0");
   never_registers(options.memory_b);
   Pair pair(options);
-  EXPECT_EQ(pair.a.connection->path(), Path::staged);
+  EXPECT_EQ(pair.a.connection->path(), TransportPath::staged);
   const auto log_a = pair.a.log();
   const auto log_b = pair.b.log();
   ASSERT_EQ(log_a.size(), 1U);
@@ -196,7 +180,7 @@ TEST(Fallback, AutomaticallyToStagedWithALine) {
 }
 
 TEST(Fallback, AskedForByNameItIsAnError) {
-  PairOptions options = with({Path::gdr, MemoryChoice::Kind::fake});
+  PairOptions options = with({TransportPath::gdr, MemoryChoice::Kind::fake});
   options.memory(never_registers);
   try {
     Pair pair(options);
@@ -216,16 +200,16 @@ TEST(Fallback, OfOneBufferIsLoggedOrAnError) {
     PairOptions options;
     options.a.nics = near("a0");
     options.b.nics = near("b0");
-    if (by_name) options.both([](TransportOptions& side) { side.path = Path::gdr; });
+    if (by_name) options.both([](TransportOptions& side) { side.path = TransportPath::gdr; });
     options.memory_a.faults.largest_registration = Bytes{1U << 20U};
     Pair pair(options);
-    EXPECT_EQ(pair.a.connection->path(), Path::gdr);
+    EXPECT_EQ(pair.a.connection->path(), TransportPath::gdr);
     const auto large = pair.a.allocate(4U << 20U);
     const auto to = pair.b.allocate(4U << 20U);
     const RemoteRange range = pair.share(pair.b, pair.a, 1, to, 4U << 20U);
     const auto bytes = End::pattern(4U << 20U, 5);
     pair.a.put(large, bytes);
-    const Finished done =
+    const OperationResult done =
         pair.finish(pair.a, pair.a.connection->write(large, range, Bytes{0}, Bytes{4U << 20U}));
     const auto log = pair.a.log();
     if (by_name) {
@@ -248,15 +232,16 @@ TEST(Fallback, OfOneBufferIsLoggedOrAnError) {
 }
 
 TEST(Fallback, ByDistance) {
-  for (const Distance distance : {Distance::pxb, Distance::phb}) {
+  for (const NicDistance distance : {NicDistance::pxb, NicDistance::phb}) {
     PairOptions options;
     options.a.nics = {{"a0", {}, distance}};
     options.b.nics = near("b0");
     Pair pair(options);
-    EXPECT_EQ(pair.a.connection->path(), distance == Distance::pxb ? Path::gdr : Path::staged);
+    EXPECT_EQ(pair.a.connection->path(),
+              distance == NicDistance::pxb ? TransportPath::gdr : TransportPath::staged);
     const std::string line = pair.a.log()[0];
     const std::string wanted =
-        distance == Distance::pxb
+        distance == NicDistance::pxb
             ? "Enabled for GPU fake0 / HCA {} (distance 2 <= 2), path gdr: "
             : "Disabled for GPU fake0 / HCA {} (distance 3 > 2), path staged: PHB is farther";
     EXPECT_NE(line.find(fmt::format(fmt::runtime(wanted), nic_name("a0"))), std::string::npos)
@@ -265,7 +250,7 @@ TEST(Fallback, ByDistance) {
 }
 
 TEST(Connections, ManyOfOnePairOfTransports) {
-  PairOptions options = with({Path::gdr, MemoryChoice::Kind::fake});
+  PairOptions options = with({TransportPath::gdr, MemoryChoice::Kind::fake});
   options.both([](TransportOptions& side) { side.depth = 2; });
   Pair pair(options);
   constexpr std::size_t count = 24;
@@ -289,7 +274,7 @@ TEST(Connections, ManyOfOnePairOfTransports) {
   for (std::size_t i = 0; i < count; ++i) {
     auto& [a, b] = connections[i];
     ASSERT_TRUE(writes[i].ok());
-    std::optional<Finished> done;
+    std::optional<OperationResult> done;
     ASSERT_TRUE(pair.run_until([&] { return (done = a->test(writes[i].value())).has_value(); }));
     EXPECT_TRUE(done->status.ok()) << done->status.to_string();
     std::optional<Arrival> arrival;
@@ -310,7 +295,7 @@ TEST_P(EveryWay, MemoryInThePlaceOfFreedMemoryIsTheOneThatMoves) {
     const RemoteRange range = pair.share(pair.b, pair.a, round, to, size);
     const auto bytes = End::pattern(size, 20 + round);
     pair.a.put(from, bytes);
-    const Finished done =
+    const OperationResult done =
         pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{size}, round));
     ASSERT_TRUE(done.status.ok()) << done.status.to_string();
     ASSERT_TRUE(pair.run_until([&] { return pair.b.connection->arrival().has_value(); }));
@@ -323,8 +308,8 @@ TEST_P(EveryWay, MemoryInThePlaceOfFreedMemoryIsTheOneThatMoves) {
 
 TEST(Fallback, SidesThatWantDifferentPathsSayWhich) {
   PairOptions options;
-  options.a.path = Path::gdr;
-  options.b.path = Path::staged;
+  options.a.path = TransportPath::gdr;
+  options.b.path = TransportPath::staged;
   Pair pair(options);
   EXPECT_EQ(pair.b.connection->status().cause(), Cause::invalid);
   EXPECT_EQ(pair.a.connection->status().text(),

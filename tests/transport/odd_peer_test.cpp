@@ -5,7 +5,7 @@
 #include <array>
 #include <random>
 
-#include "src/transport/frame.hpp"
+#include "src/transport/lanes/frame.hpp"
 #include "tests/transport/pair.hpp"
 
 namespace gdr::transport {
@@ -16,7 +16,7 @@ class OddPeer {
  public:
   OddPeer() {
     TransportOptions options;
-    options.path = Path::tcp;
+    options.path = TransportPath::tcp;
     options.limit = Duration{1};
     options.chunk = Bytes{1024};
     options.log = [](const std::string&) {};
@@ -25,8 +25,8 @@ class OddPeer {
     stream_ = std::move(streams.second);
     connection = transport_->open(std::move(streams.first), false);
     Hello hello;
-    hello.offer.best = Path::tcp;
-    hello.offer.choice.path = Path::tcp;
+    hello.offer.best = TransportPath::tcp;
+    hello.offer.choice.path = TransportPath::tcp;
     hello.chunk = 1024;
     hello.depth = 8;
     write(put_hello(hello));
@@ -162,8 +162,8 @@ TEST(ForeignMemory, FreedAndAllocatedAgainAtItsAddress) {
   PairOptions options;
   options.memory_a.kind = MemoryChoice::Kind::cuda_stub;
   options.both([](TransportOptions& side) {
-    side.path = Path::gdr;
-    side.level = Distance::sys;
+    side.path = TransportPath::gdr;
+    side.level = NicDistance::sys;
   });
   Pair pair(options);
   const std::size_t size = 1U << 20U;

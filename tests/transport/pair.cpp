@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/transport/guests/agent.hpp"
+#include "tests/transport/unflushed_memory.hpp"
 
 namespace gdr::transport {
 
@@ -81,6 +82,7 @@ Pair::Pair(PairOptions options) : over_management_(options.set_up_over_managemen
     guest_world->on_wait = [this] { (void)a.transport->progress(); };
   } else {
     fabric = make_double_fabric(options.fabric);
+    hide_flush_ = options.hide_flush;
     set_up_here(a, options.a, options.nics_a, options.memory_a, 0);
     set_up_here(b, options.b, options.nics_b, options.memory_b, 1);
   }
@@ -106,6 +108,7 @@ Pair::~Pair() {
 void Pair::set_up_here(End& end, TransportOptions options, const std::vector<std::string>& nics,
                        const MemoryChoice& memory, unsigned index) {
   end.memory = make_memory(memory, index);
+  if (hide_flush_) end.memory = std::make_shared<UnflushedMemory>(end.memory);
   if (!options.log) options.log = [&end](const std::string& line) { end.lines.push_back(line); };
   verbs_ = in_guests() ? make_ibverbs() : make_double(fabric, nics);
   end.transport = std::make_unique<Transport>(verbs_, end.memory, options);
@@ -139,13 +142,13 @@ bool Pair::run_until(const std::function<bool()>& holds, Duration limit) {
   return true;
 }
 
-Finished Pair::finish(End& end, const Result<OperationId>& operation) {
+OperationResult Pair::finish(End& end, const Result<OperationId>& operation) {
   if (!operation.ok()) return {operation.status(), {}, 0};
-  std::optional<Finished> result;
+  std::optional<OperationResult> result;
   EXPECT_TRUE(run_until([&] {
     return (result = end.connection->test(operation.value())).has_value();
   })) << "not finished within 60 s";
-  return result.value_or(Finished{{Cause::timed_out, "the test gave up"}, {}, 0});
+  return result.value_or(OperationResult{{Cause::timed_out, "the test gave up"}, {}, 0});
 }
 
 RemoteRange Pair::share(End& owner, End& user, std::uint64_t tag, memory::DevicePointer pointer,

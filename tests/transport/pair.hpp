@@ -21,6 +21,7 @@ struct PairOptions {
   std::vector<std::string> nics_b{"b0"};
   MemoryChoice memory_a;
   MemoryChoice memory_b;
+  bool hide_flush = false;  ///< the memory says that it needs no flush, which is not true
   bool wait_ready = true;
   bool set_up_over_management =
       false;  ///< in guests: set-up (and path tcp) by the network that has no faults and no NICs
@@ -56,7 +57,7 @@ class Pair {
   /// simulated.
   bool run_until(const std::function<bool()>& holds, Duration limit = Duration{60});
   [[nodiscard]] Duration now() const { return verbs_->now(); }
-  Finished finish(End& end, const Result<OperationId>& operation);
+  OperationResult finish(End& end, const Result<OperationId>& operation);
   RemoteRange share(End& owner, End& user, std::uint64_t tag, memory::DevicePointer pointer,
                     std::size_t size);
   /// One more connection between the two transports, of A and of B; not set up yet.
@@ -71,6 +72,7 @@ class Pair {
                    const MemoryChoice& memory, unsigned index);
   std::shared_ptr<Verbs> verbs_;
   bool over_management_ = false;
+  bool hide_flush_ = false;
 };
 
 }  // namespace gdr::transport

@@ -5,53 +5,53 @@
 #include <thread>
 
 #include "src/common/error.hpp"
-#include "src/transport/crc32c.hpp"
-#include "src/transport/frame.hpp"
-#include "src/transport/gid.hpp"
+#include "src/transport/lanes/crc32c.hpp"
+#include "src/transport/lanes/frame.hpp"
+#include "src/transport/lanes/stream_lane.hpp"
 #include "src/transport/measure.hpp"
-#include "src/transport/stream_lane.hpp"
+#include "src/transport/verbs/gid.hpp"
 #include "tests/transport/pair.hpp"
 
 namespace gdr::transport {
 namespace {
 
-Distance between(const std::string& a, const std::string& b, int node_a = 0, int node_b = 0) {
+NicDistance between(const std::string& a, const std::string& b, int node_a = 0, int node_b = 0) {
   return distance_of({a.empty() ? a : "/sys/devices/" + a, node_a},
                      {b.empty() ? b : "/sys/devices/" + b, node_b});
 }
 
-TEST(Distance, IsNcclsOfTheSamePaths) {
+TEST(NicDistance, IsNcclsOfTheSamePaths) {
   const std::string port = "pci0000:15/0000:15:01.0/0000:16:00.0";
   EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0", port + "/0000:17:01.0/0000:19:00.0"),
-            Distance::pix)
+            NicDistance::pix)
       << "one switch";
   EXPECT_EQ(between(port + "/0000:17:00.0/0000:18:00.0",
                     port + "/0000:17:01.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"),
-            Distance::pxb)
+            NicDistance::pxb)
       << "a switch below the switch";
   EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:15/0000:15:02.0/0000:19:00.0"),
-            Distance::phb)
+            NicDistance::phb)
       << "two root ports";
   EXPECT_EQ(
       between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:37/0000:37:01.0/0000:38:00.0", 0, 0),
-      Distance::phb)
+      NicDistance::phb)
       << "two host bridges of a node";
   EXPECT_EQ(
       between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0", 0, 1),
-      Distance::sys);
+      NicDistance::sys);
   EXPECT_EQ(between("pci0000:15/0000:15:01.0/0000:16:00.0", "pci0000:97/0000:97:01.0/0000:98:00.0",
                     -1, -1),
-            Distance::sys)
+            NicDistance::sys)
       << "an unknown node is no common one";
-  EXPECT_EQ(between(port, port), Distance::loc);
-  EXPECT_EQ(between("", port), Distance::phb) << "NCCL puts what is in no PCIe tree at the CPU";
+  EXPECT_EQ(between(port, port), NicDistance::loc);
+  EXPECT_EQ(between("", port), NicDistance::phb) << "NCCL puts what is in no PCIe tree at the CPU";
 }
 
-TEST(Distance, IsReadAsNcclReadsIt) {
-  EXPECT_EQ(parse_distance("LOC"), Distance::loc);
-  EXPECT_EQ(parse_distance("pxb"), Distance::pxb);
-  EXPECT_EQ(parse_distance("3"), Distance::phb);
-  EXPECT_EQ(parse_distance("7"), Distance::sys);
+TEST(NicDistance, IsReadAsNcclReadsIt) {
+  EXPECT_EQ(parse_distance("LOC"), NicDistance::loc);
+  EXPECT_EQ(parse_distance("pxb"), NicDistance::pxb);
+  EXPECT_EQ(parse_distance("3"), NicDistance::phb);
+  EXPECT_EQ(parse_distance("7"), NicDistance::sys);
   EXPECT_THROW(parse_distance("NODE"), InputError);
   EXPECT_THROW(parse_distance("-1"), InputError);
   EXPECT_THROW(parse_path("rdma"), InputError);
@@ -63,7 +63,7 @@ PathOffer offer_of(const std::function<void(PathFacts&)>& change) {
   facts.memory = "gpu";
   facts.nics = "nic";
   facts.has_nic = facts.registers = true;
-  facts.distance = Distance::pix;
+  facts.distance = NicDistance::pix;
   facts.registration = "dma-buf";
   change(facts);
   const OwnChoice own = choose_own(facts);
@@ -75,15 +75,15 @@ TEST(Policy, BothSidesComeToTheSameEnd) {
   std::vector<PathOffer> offers;
   for (const bool nic : {false, true})
     for (const bool registers : {false, true})
-      for (const Distance distance : {Distance::pix, Distance::sys})
-        for (const std::optional<Path> wanted :
-             {std::optional<Path>(), std::optional(Path::gdr), std::optional(Path::staged),
-              std::optional(Path::tcp)}) {
+      for (const NicDistance distance : {NicDistance::pix, NicDistance::sys})
+        for (const std::optional<TransportPath> wanted :
+             {std::optional<TransportPath>(), std::optional(TransportPath::gdr),
+              std::optional(TransportPath::staged), std::optional(TransportPath::tcp)}) {
           PathFacts facts{"gpu",    nic ? "nic" : "none", nic,       wanted,
-                          distance, Distance::pxb,        registers, "dma-buf"};
+                          distance, NicDistance::pxb,     registers, "dma-buf"};
           const OwnChoice own = choose_own(facts);
-          const bool possible =
-              !wanted || *wanted == Path::tcp || (nic && (*wanted == Path::staged || registers));
+          const bool possible = !wanted || *wanted == TransportPath::tcp ||
+                                (nic && (*wanted == TransportPath::staged || registers));
           ASSERT_EQ(own.status.ok(), possible);
           if (possible) offers.push_back(own.offer);
         }
@@ -102,12 +102,12 @@ TEST(Policy, BothSidesComeToTheSameEnd) {
 }
 
 TEST(Policy, AWishOfThePeerBeatsTheDistanceHere) {
-  const PathOffer far = offer_of([](PathFacts& facts) { facts.distance = Distance::sys; });
-  const PathOffer asks = offer_of([](PathFacts& facts) { facts.wanted = Path::gdr; });
+  const PathOffer far = offer_of([](PathFacts& facts) { facts.distance = NicDistance::sys; });
+  const PathOffer asks = offer_of([](PathFacts& facts) { facts.wanted = TransportPath::gdr; });
   const PathOffer near = offer_of([](PathFacts&) {});
-  EXPECT_EQ(choose_together(far, near).value().path, Path::staged);
-  EXPECT_EQ(choose_together(far, asks).value().path, Path::gdr);
-  EXPECT_EQ(choose_together(asks, far).value().path, Path::gdr);
+  EXPECT_EQ(choose_together(far, near).value().path, TransportPath::staged);
+  EXPECT_EQ(choose_together(far, asks).value().path, TransportPath::gdr);
+  EXPECT_EQ(choose_together(asks, far).value().path, TransportPath::gdr);
   const PathOffer cannot =
       offer_of([](PathFacts& facts) { facts.registers = false, facts.registration = "EFAULT"; });
   EXPECT_EQ(choose_together(asks, cannot).status().text(),
@@ -171,7 +171,7 @@ TEST(Frames, ComeBackAsTheyWere) {
 
 Hello greeting() {
   Hello hello;
-  hello.offer = {{Path::staged, "because"}, Path::gdr, "", Path::staged};
+  hello.offer = {{TransportPath::staged, "because"}, TransportPath::gdr, "", TransportPath::staged};
   hello.chunk = 65536;
   hello.depth = 8;
   hello.reads_in_flight = 16;
@@ -250,7 +250,7 @@ class Holder final : public LaneListener {
   }
   void on_immediate(std::uint32_t, Bytes) override {}
   void on_rdma(std::uint64_t) override {}
-  void on_broken(Lane&, Outcome) override {}
+  void on_broken(Lane&, CompletionStatus) override {}
   void on_broken(const Status& status) override { ADD_FAILURE() << status.to_string(); }
   std::vector<std::pair<Frame, unsigned>> frames;
 };
@@ -323,6 +323,29 @@ TEST(Measure, BothEndsOverTheDouble) {
       EXPECT_EQ(results.value()[2].latencies.size(), latency ? 20U : 0U);
       EXPECT_EQ(results.value()[2].average.bytes_per_second > 0, !latency);
     }
+}
+
+TEST(Measure, WhatLeavesIsSeenBefore) {
+  for (const auto operation : {MeasurePlan::Operation::write, MeasurePlan::Operation::send}) {
+    PairOptions options;
+    options.both([](TransportOptions& side) { side.limit = Duration{1e6}; });
+    Pair pair(options);
+    MeasurePlan plan;
+    plan.operation = operation;
+    plan.iterations = 20;
+    plan.depth = 4;
+    plan.sizes = {Bytes{1000}};
+    std::thread server([&] { (void)run_server(pair.b.connection->here(), *pair.b.memory, plan); });
+    std::uint64_t seen = 0;
+    const auto results = run_client(pair.a.connection->here(), *pair.a.memory, plan,
+                                    [&](memory::DevicePointer, Bytes size) {
+                                      seen += size.count;
+                                      return Status();
+                                    });
+    server.join();
+    EXPECT_TRUE(results.ok()) << results.status().to_string();
+    EXPECT_EQ(seen, 20000U);
+  }
 }
 
 TEST(Measure, APlanComesBackAndNonsenseIsRefused) {

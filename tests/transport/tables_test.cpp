@@ -4,8 +4,8 @@
 #include <map>
 
 #include "src/memory/backends.hpp"
-#include "src/transport/operation_table.hpp"
-#include "src/transport/registration_cache.hpp"
+#include "src/transport/connection/operation_table.hpp"
+#include "src/transport/engine/registration_cache.hpp"
 #include "src/transport/verbs/double.hpp"
 
 namespace gdr::transport {
@@ -118,11 +118,7 @@ TEST(RegistrationCache, MemoryThatIsBeingFreedIsNotRegistered) {
   memory->forget_listener(listener);
 }
 
-Operation small(std::uint64_t address) {
-  Operation operation;
-  operation.local = {address};
-  return operation;
-}
+Operation small(std::uint64_t address) { return {Write{}, Phase::issuing, {address}, Bytes{}}; }
 
 TEST(OperationTable, FindsWhatIsUnderWayAndKeepsResultsUntilTheyAreTaken) {
   OperationTable table;
@@ -153,10 +149,10 @@ TEST(OperationTable, DatesEachOperationOnce) {
   const std::uint64_t a = table.add(small(1));
   const std::uint64_t gone = table.add(small(2));
   table.drop(gone);
-  table.date_new(Duration{5});
+  table.set_deadline_of_new(Duration{5});
   const std::uint64_t b = table.add(small(3));
-  table.date_new(Duration{7});
-  table.date_new(Duration{9});
+  table.set_deadline_of_new(Duration{7});
+  table.set_deadline_of_new(Duration{9});
   EXPECT_EQ(table.find(a)->deadline, Duration{5});
   EXPECT_EQ(table.find(b)->deadline, Duration{7});
 }

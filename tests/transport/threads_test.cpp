@@ -12,7 +12,7 @@ namespace {
 TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
   PairOptions options;
   options.both([](TransportOptions& side) {
-    side.path = Path::gdr;
+    side.path = TransportPath::gdr;
     side.limit = Duration{1e6};  // simulated time runs while a thread is not scheduled
     side.queue_pairs = 2;
   });

@@ -17,59 +17,59 @@ struct Setting {
 };
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
 
-std::function<void(PairOptions&)> by_path(Path path) {
+std::function<void(PairOptions&)> by_path(TransportPath path) {
   return [path](PairOptions& options) {
     options.both([&](TransportOptions& side) { side.path = path; });
   };
 }
 
 std::vector<Setting> plain_settings() {
-  return {{"gdr", by_path(Path::gdr)},
-          {"staged", by_path(Path::staged)},
-          {"tcp", by_path(Path::tcp)},
+  return {{"gdr", by_path(TransportPath::gdr)},
+          {"staged", by_path(TransportPath::staged)},
+          {"tcp", by_path(TransportPath::tcp)},
           {"gdr_four_queue_pairs",
            [](PairOptions& o) {
-             by_path(Path::gdr)(o);
+             by_path(TransportPath::gdr)(o);
              o.both([](TransportOptions& s) { s.queue_pairs = 4; });
            }},
           {"staged_four_queue_pairs",
            [](PairOptions& o) {
-             by_path(Path::staged)(o);
+             by_path(TransportPath::staged)(o);
              o.both([](TransportOptions& s) { s.queue_pairs = 4; });
            }},
           {"gdr_two_nics",
            [](PairOptions& o) {
-             by_path(Path::gdr)(o);
+             by_path(TransportPath::gdr)(o);
              o.nics_a = {"a0", "a1"};
              o.nics_b = {"b0", "b1"};
            }},
           {"gdr_two_nics_against_one",
            [](PairOptions& o) {
-             by_path(Path::gdr)(o);
+             by_path(TransportPath::gdr)(o);
              o.nics_a = {"a0", "a1"};
            }},
           {"gdr_small_messages",
            [](PairOptions& o) {
-             by_path(Path::gdr)(o);
+             by_path(TransportPath::gdr)(o);
              o.both([](TransportOptions& s) { s.largest_message = Bytes{5000}; });
            }},
           {"gdr_checked",
            [](PairOptions& o) {
-             by_path(Path::gdr)(o);
+             by_path(TransportPath::gdr)(o);
              o.both([](TransportOptions& s) { s.check = true; });
            }},
           {"staged_checked",
            [](PairOptions& o) {
-             by_path(Path::staged)(o);
+             by_path(TransportPath::staged)(o);
              o.both([](TransportOptions& s) { s.check = true; });
            }},
           {"tcp_checked",
            [](PairOptions& o) {
-             by_path(Path::tcp)(o);
+             by_path(TransportPath::tcp)(o);
              o.both([](TransportOptions& s) { s.check = true; });
            }},
           {"staged_small_chunks", [](PairOptions& o) {
-             by_path(Path::staged)(o);
+             by_path(TransportPath::staged)(o);
              o.both([](TransportOptions& s) {
                s.chunk = Bytes{in_guests() ? 2000U : 256U};
                s.depth = 2;
@@ -79,17 +79,17 @@ std::vector<Setting> plain_settings() {
 
 /// The same over other memory.
 std::vector<Setting> other_memories() {
-  const auto with = [](Path path, const std::function<void(MemoryChoice&)>& change) {
+  const auto with = [](TransportPath path, const std::function<void(MemoryChoice&)>& change) {
     return [=](PairOptions& options) {
       by_path(path)(options);
       options.memory(change);
     };
   };
   return {{"gdr_stale_reads",
-           with(Path::gdr, [](MemoryChoice& memory) { memory.faults.stale_reads = 1; })},
+           with(TransportPath::gdr, [](MemoryChoice& memory) { memory.faults.stale_reads = 1; })},
           {"staged_slow_copies",
-           with(Path::staged, [](MemoryChoice& memory) { memory.faults.copy_delay = 3; })},
-          {"staged_host", with(Path::staged, [](MemoryChoice& memory) {
+           with(TransportPath::staged, [](MemoryChoice& memory) { memory.faults.copy_delay = 3; })},
+          {"staged_host", with(TransportPath::staged, [](MemoryChoice& memory) {
              memory.kind = MemoryChoice::Kind::host;
            })}};
 }
@@ -100,19 +100,19 @@ std::vector<Setting> settings_of_the_double() {
   return {
       {"gdr_cuda_stub",
        [](PairOptions& o) {
-         by_path(Path::gdr)(o);
+         by_path(TransportPath::gdr)(o);
          o.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::cuda_stub; });
        }},
       {"gdr_lossy",
        [](PairOptions& o) {
-         by_path(Path::gdr)(o);
+         by_path(TransportPath::gdr)(o);
          o.fabric.faults.loss = 0.03;
          o.fabric.faults.reorder = 0.05;
          o.fabric.faults.full = 0.2;
        }},
       {"staged_lossy",
        [](PairOptions& o) {
-         by_path(Path::staged)(o);
+         by_path(TransportPath::staged)(o);
          o.fabric.faults.loss = 0.03;
          o.fabric.faults.corrupt = 0.02;
          o.fabric.faults.full = 0.2;
@@ -173,7 +173,7 @@ TEST_P(EveryPath, AWriteArrivesWithItsImmediate) {
     const auto bytes = End::pattern(size, ++seed);
     b.put(to, std::vector<std::uint8_t>(1100000, 0xee));
     a.put(from + Bytes{3}, bytes);
-    const Finished done =
+    const OperationResult done =
         pair_->finish(a, a.connection->write(from + Bytes{3}, range, Bytes{5}, Bytes{size}, seed));
     ASSERT_TRUE(done.status.ok()) << done.status.to_string();
     std::optional<Arrival> arrival;
@@ -195,7 +195,7 @@ TEST_P(EveryPath, AReadFetches) {
   for (const std::size_t size : sizes) {
     const auto bytes = End::pattern(size, ++seed);
     b.put(from + Bytes{11}, bytes);
-    const Finished done =
+    const OperationResult done =
         pair_->finish(a, a.connection->read(to + Bytes{2}, range, Bytes{11}, Bytes{size}));
     ASSERT_TRUE(done.status.ok()) << done.status.to_string();
     EXPECT_EQ(a.get(to + Bytes{2}, size), bytes) << size << " bytes";
@@ -221,7 +221,7 @@ TEST_P(EveryPath, ASendMeetsAReceiveInOrder) {
   }
   at = 0;
   for (std::size_t i = 0; i < sends.size(); ++i) {
-    const Finished received = pair_->finish(b, receives[i]);
+    const OperationResult received = pair_->finish(b, receives[i]);
     ASSERT_TRUE(received.status.ok()) << received.status.to_string();
     EXPECT_EQ(received.size, Bytes{sizes[i]});
     EXPECT_TRUE(pair_->finish(a, sends[i]).status.ok());

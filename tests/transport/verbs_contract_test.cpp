@@ -73,9 +73,9 @@ class VerbsContract : public testing::TestWithParam<VerbsUnderTest> {
     ASSERT_TRUE(a_.pair->connect(route_to(b_, 100, 7000, timeout)).ok());
     ASSERT_TRUE(b_.pair->connect(route_to(a_, 7000, 100, timeout)).ok());
   }
-  [[nodiscard]] Route route_to(const Side& peer, std::uint32_t own, std::uint32_t theirs,
-                               unsigned timeout) const {
-    Route route;
+  [[nodiscard]] QueuePairRoute route_to(const Side& peer, std::uint32_t own, std::uint32_t theirs,
+                                        unsigned timeout) const {
+    QueuePairRoute route;
     route.peer_queue_pair = peer.pair->number();
     route.peer_gid = gid_.gid;
     route.gid_index = gid_.index;
@@ -131,7 +131,7 @@ TEST_P(VerbsContract, AWriteLandsWhereItWasAskedTo) {
        {std::size_t{0}, std::size_t{1}, std::size_t{4097}, std::size_t{100001}}) {
     ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, size, 3, 1001)), PostResult::posted);
     const Completion done = next(a_);
-    EXPECT_EQ(done.outcome, Outcome::ok) << to_string(done.outcome);
+    EXPECT_EQ(done.status, CompletionStatus::ok) << to_string(done.status);
     EXPECT_EQ(done.id, 5U);
     EXPECT_FALSE(done.received);
     EXPECT_EQ(0, std::memcmp(a_.bytes.data() + 3, b_.bytes.data() + 1001, size)) << size;
@@ -144,7 +144,7 @@ TEST_P(VerbsContract, AReadFetches) {
   std::iota(b_.bytes.begin(), b_.bytes.end(), std::uint8_t{9});
   for (const std::size_t size : {std::size_t{0}, std::size_t{8}, std::size_t{70003}}) {
     ASSERT_EQ(a_.pair->post(work(Opcode::read, a_, b_, size, 17, 5)), PostResult::posted);
-    EXPECT_EQ(next(a_).outcome, Outcome::ok);
+    EXPECT_EQ(next(a_).status, CompletionStatus::ok);
     EXPECT_EQ(0, std::memcmp(a_.bytes.data() + 17, b_.bytes.data() + 5, size)) << size;
     EXPECT_EQ(a_.bytes[17 + size], 0);
   }
@@ -157,8 +157,8 @@ TEST_P(VerbsContract, ASendFillsTheReceivesInOrder) {
   std::fill(a_.bytes.begin(), a_.bytes.end(), std::uint8_t{0x33});
   ASSERT_EQ(a_.pair->post(work(Opcode::send, a_, b_, 40)), PostResult::posted);
   ASSERT_EQ(a_.pair->post(work(Opcode::send, a_, b_, 50000)), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::ok);
-  EXPECT_EQ(next(a_).outcome, Outcome::ok);
+  EXPECT_EQ(next(a_).status, CompletionStatus::ok);
+  EXPECT_EQ(next(a_).status, CompletionStatus::ok);
   for (const std::size_t size : {std::size_t{40}, std::size_t{50000}}) {
     const Completion got = next(b_);
     EXPECT_TRUE(got.received);
@@ -183,7 +183,7 @@ TEST_P(VerbsContract, AnImmediateComesWhenTheBytesAreThere) {
   EXPECT_EQ(got.immediate, 0xdeadbeef);
   EXPECT_EQ(got.size, Bytes{60000});
   EXPECT_EQ(b_.bytes[60006], 0x44);
-  EXPECT_EQ(next(a_).outcome, Outcome::ok);
+  EXPECT_EQ(next(a_).status, CompletionStatus::ok);
 }
 
 TEST_P(VerbsContract, AtomicsGiveTheOldValue) {
@@ -193,7 +193,7 @@ TEST_P(VerbsContract, AtomicsGiveTheOldValue) {
   SendWork add = work(Opcode::fetch_add, a_, b_, 8, 0, 64);
   add.operand = 2;
   ASSERT_EQ(a_.pair->post(add), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::ok);
+  EXPECT_EQ(next(a_).status, CompletionStatus::ok);
   std::memcpy(&value, a_.bytes.data(), 8);
   EXPECT_EQ(value, 40U);
   for (const std::uint64_t expected : {42U, 99U}) {
@@ -201,7 +201,7 @@ TEST_P(VerbsContract, AtomicsGiveTheOldValue) {
     swap.operand = 42;
     swap.swap = 99;
     ASSERT_EQ(a_.pair->post(swap), PostResult::posted);
-    EXPECT_EQ(next(a_).outcome, Outcome::ok);
+    EXPECT_EQ(next(a_).status, CompletionStatus::ok);
     std::memcpy(&value, a_.bytes.data() + 8, 8);
     EXPECT_EQ(value, expected) << "the second time it is no longer 42";
   }
@@ -229,7 +229,7 @@ TEST_P(VerbsContract, AFullQueueSaysSo) {
   EXPECT_EQ(result, PostResult::full);
   EXPECT_GE(posted, 16);
   a_.pair->fail();
-  for (int i = 0; i < posted; ++i) ASSERT_EQ(next(a_).outcome, Outcome::flushed);
+  for (int i = 0; i < posted; ++i) ASSERT_EQ(next(a_).status, CompletionStatus::flushed);
 }
 
 TEST_P(VerbsContract, AWrongKeyIsRefusedAndTheRestFlushed) {
@@ -238,15 +238,15 @@ TEST_P(VerbsContract, AWrongKeyIsRefusedAndTheRestFlushed) {
   wrong.remote_key ^= 0x5500;
   ASSERT_EQ(a_.pair->post(wrong), PostResult::posted);
   ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, 64)), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::remote_access);
-  EXPECT_EQ(next(a_).outcome, Outcome::flushed);
+  EXPECT_EQ(next(a_).status, CompletionStatus::remote_access);
+  EXPECT_EQ(next(a_).status, CompletionStatus::flushed);
 }
 
 TEST_P(VerbsContract, ARangeBeyondTheRegionIsRefused) {
   connect();
   ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, 64, 0, buffer_size - 63)),
             PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::remote_access);
+  EXPECT_EQ(next(a_).status, CompletionStatus::remote_access);
 }
 
 TEST_P(VerbsContract, AReleasedRegionIsRefused) {
@@ -254,21 +254,21 @@ TEST_P(VerbsContract, AReleasedRegionIsRefused) {
   const SendWork late = work(Opcode::write, a_, b_, 64);
   b_.region.reset();
   ASSERT_EQ(a_.pair->post(late), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::remote_access);
+  EXPECT_EQ(next(a_).status, CompletionStatus::remote_access);
 }
 
 TEST_P(VerbsContract, ASendThatIsTooLongIsRefused) {
   ASSERT_EQ(b_.pair->post(receive(b_, 10)), PostResult::posted);
   connect();
   ASSERT_EQ(a_.pair->post(work(Opcode::send, a_, b_, 11)), PostResult::posted);
-  EXPECT_NE(next(a_).outcome, Outcome::ok);
+  EXPECT_NE(next(a_).status, CompletionStatus::ok);
   EXPECT_EQ(b_.bytes[0], 0);
 }
 
 TEST_P(VerbsContract, WithoutAReceiveASendFails) {
   connect();
   ASSERT_EQ(a_.pair->post(work(Opcode::send, a_, b_, 11)), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::rnr_exceeded);
+  EXPECT_EQ(next(a_).status, CompletionStatus::rnr_exceeded);
 }
 
 TEST_P(VerbsContract, ASendWaitsForAReceive) {
@@ -276,7 +276,7 @@ TEST_P(VerbsContract, ASendWaitsForAReceive) {
   ASSERT_EQ(a_.pair->post(work(Opcode::send, a_, b_, 11)), PostResult::posted);
   for (int i = 0; i < 3; ++i) verbs_->idle(100);
   ASSERT_EQ(b_.pair->post(receive(b_, 64)), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::ok);
+  EXPECT_EQ(next(a_).status, CompletionStatus::ok);
   EXPECT_EQ(next(b_).size, Bytes{11});
 }
 
@@ -284,16 +284,16 @@ TEST_P(VerbsContract, AVanishedPeerIsNoticed) {
   connect(10);  // 4.2 ms
   b_.pair.reset();
   ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, 64)), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::retry_exceeded);
+  EXPECT_EQ(next(a_).status, CompletionStatus::retry_exceeded);
 }
 
 TEST_P(VerbsContract, AFailedQueuePairFlushesWhatIsPosted) {
   ASSERT_EQ(a_.pair->post(receive(a_, 64)), PostResult::posted);
   connect();
   a_.pair->fail();
-  EXPECT_EQ(next(a_).outcome, Outcome::flushed);
+  EXPECT_EQ(next(a_).status, CompletionStatus::flushed);
   ASSERT_EQ(a_.pair->post(work(Opcode::write, a_, b_, 64)), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::flushed);
+  EXPECT_EQ(next(a_).status, CompletionStatus::flushed);
 }
 
 TEST_P(VerbsContract, MemoryIsAddressedByItsIova) {
@@ -306,7 +306,7 @@ TEST_P(VerbsContract, MemoryIsAddressedByItsIova) {
   there.remote_address = iova + 4999;
   there.remote_key = region.value()->remote_key();
   ASSERT_EQ(a_.pair->post(there), PostResult::posted);
-  EXPECT_EQ(next(a_).outcome, Outcome::ok);
+  EXPECT_EQ(next(a_).status, CompletionStatus::ok);
   EXPECT_EQ(b_.bytes[4999], 0x77);
 }
 
@@ -328,7 +328,7 @@ TEST_P(VerbsContract, ADescriptorThatIsNoneIsRefused) {
 }
 
 TEST_P(VerbsContract, InfiniteRetriesAreRefused) {
-  Route route = route_to(b_, 1, 2, 14);
+  QueuePairRoute route = route_to(b_, 1, 2, 14);
   route.retries = 7;
   EXPECT_EQ(a_.pair->connect(route).cause(), Cause::invalid);
   route.retries = 6;
@@ -337,7 +337,7 @@ TEST_P(VerbsContract, InfiniteRetriesAreRefused) {
 }
 
 TEST_P(VerbsContract, AGidIndexThatIsNotThereIsRefused) {
-  Route route = route_to(b_, 1, 2, 14);
+  QueuePairRoute route = route_to(b_, 1, 2, 14);
   route.gid_index = 200;
   const Status status = a_.pair->connect(route);
   EXPECT_EQ(status.cause(), Cause::device_failed);

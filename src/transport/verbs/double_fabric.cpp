@@ -2,27 +2,15 @@
 
 #include <algorithm>
 
+#include "src/common/splitmix.hpp"
 #include "src/transport/verbs/double_pair.hpp"
 
 namespace gdr::transport {
-namespace {
-
-/// One step of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-/// 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
-}  // namespace
 
 DoubleFabric::DoubleFabric(const DoubleOptions& chosen) : options(chosen) {}
 
 bool DoubleFabric::chance(std::uint64_t number, std::uint64_t purpose, double share) const {
-  return static_cast<double>(mix(mix(options.faults.seed ^ number) ^ purpose) >> 11U) * 0x1p-53 <
-         share;
+  return happens(splitmix64(splitmix64(options.faults.seed ^ number) ^ purpose), share);
 }
 
 void DoubleFabric::at(Duration when, Action action) {

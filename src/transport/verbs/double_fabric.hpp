@@ -41,7 +41,7 @@ struct DoublePacket {
   std::uint32_t immediate = 0;
   std::uint64_t operand = 0;
   std::uint64_t swap = 0;
-  Outcome reason = Outcome::ok;  ///< of a refusal
+  CompletionStatus reason = CompletionStatus::ok;  ///< of a refusal
   std::vector<std::byte> payload;
 };
 

@@ -31,7 +31,7 @@ DoublePair::~DoublePair() {
   --fabric_->live;
 }
 
-Status DoublePair::connect(const Route& route) {
+Status DoublePair::connect(const QueuePairRoute& route) {
   const std::lock_guard lock(fabric_->mutex);
   if (route.retries > 6 || route.receiver_not_ready_retries > 6)
     return {Cause::invalid,
@@ -59,7 +59,7 @@ PostResult DoublePair::post(const SendWork& work) {
   const std::uint64_t mtu = route_.mtu.count;
   outgoing.packets = std::max<std::uint64_t>(1, (work.size.count + mtu - 1) / mtu);
   if (state_ == State::failed) {
-    complete(outgoing, Outcome::flushed);
+    complete(outgoing, CompletionStatus::flushed);
     return PostResult::posted;
   }
   end_ += outgoing.packets;
@@ -78,29 +78,29 @@ PostResult DoublePair::post(const ReceiveWork& work) {
 
 void DoublePair::fail() {
   const std::lock_guard lock(fabric_->mutex);
-  if (state_ != State::failed) break_down(Outcome::flushed);
+  if (state_ != State::failed) break_down(CompletionStatus::flushed);
 }
 
-void DoublePair::complete(const Outgoing& outgoing, Outcome outcome) {
-  queue_.add({outgoing.work.id, outcome, false, false, 0,
-              outcome == Outcome::ok ? outgoing.work.size : Bytes{}});
+void DoublePair::complete(const Outgoing& outgoing, CompletionStatus status) {
+  queue_.add({outgoing.work.id, status, false, false, 0,
+              status == CompletionStatus::ok ? outgoing.work.size : Bytes{}});
 }
 
-/// The oldest request ends with `outcome`, everything behind it is flushed.
-void DoublePair::break_down(Outcome outcome) {
+/// The oldest request ends with `status`, everything behind it is flushed.
+void DoublePair::break_down(CompletionStatus status) {
   state_ = State::failed;
-  if (!outgoing_.empty() && outcome != Outcome::flushed) {
-    complete(outgoing_.front(), outcome);
+  if (!outgoing_.empty() && status != CompletionStatus::flushed) {
+    complete(outgoing_.front(), status);
     outgoing_.pop_front();
   }
   flush_all();
 }
 
 void DoublePair::flush_all() {
-  for (const Outgoing& outgoing : outgoing_) complete(outgoing, Outcome::flushed);
+  for (const Outgoing& outgoing : outgoing_) complete(outgoing, CompletionStatus::flushed);
   outgoing_.clear();
   for (const ReceiveWork& receive : receives_)
-    queue_.add({receive.id, Outcome::flushed, true, false, 0, {}});
+    queue_.add({receive.id, CompletionStatus::flushed, true, false, 0, {}});
   receives_.clear();
 }
 
@@ -153,10 +153,10 @@ bool DoublePair::send_request(Outgoing& outgoing) {
         // Requests before it may be on their way still; a NIC would complete them first. Here they
         // are flushed.
         while (outgoing_.size() > 1 && &outgoing_.front() != &outgoing) {
-          complete(outgoing_.front(), Outcome::flushed);
+          complete(outgoing_.front(), CompletionStatus::flushed);
           outgoing_.pop_front();
         }
-        break_down(Outcome::local_protection);
+        break_down(CompletionStatus::local_protection);
         return false;
       }
       packet.payload.assign(from, from + size.count);
@@ -179,7 +179,7 @@ void DoublePair::arm_timer() {
 
 void DoublePair::timed_out() {
   if (oldest_ >= next_) return;
-  if (retries_++ >= route_.retries) return break_down(Outcome::retry_exceeded);
+  if (retries_++ >= route_.retries) return break_down(CompletionStatus::retry_exceeded);
   next_ = oldest_;
   pump();
 }
@@ -203,7 +203,7 @@ void DoublePair::acknowledged(std::uint64_t below) {
     }
     oldest_ = std::max(oldest_, std::min(below, front.first + front.packets));
     if (oldest_ < front.first + front.packets) break;
-    complete(front, Outcome::ok);
+    complete(front, CompletionStatus::ok);
     outgoing_.pop_front();
   }
   if (oldest_ == before) return;
@@ -237,7 +237,7 @@ void DoublePair::take_response(const DoublePacket& packet) {
     const Bytes offset{outgoing->responses * route_.mtu.count};
     std::byte* to = fabric_->translate(device_, work.local_key, work.local_address + offset.count,
                                        Bytes{packet.payload.size()}, true);
-    if (to == nullptr) return break_down(Outcome::local_protection);
+    if (to == nullptr) return break_down(CompletionStatus::local_protection);
     std::copy(packet.payload.begin(), packet.payload.end(), to);
   }
   ++outgoing->responses;
@@ -247,7 +247,8 @@ void DoublePair::take_response(const DoublePacket& packet) {
 void DoublePair::wait_for_receiver(std::uint64_t psn) {
   acknowledged(psn);
   if (state_ != State::connected || waiting_ || psn < oldest_) return;
-  if (not_ready_++ >= route_.receiver_not_ready_retries) return break_down(Outcome::rnr_exceeded);
+  if (not_ready_++ >= route_.receiver_not_ready_retries)
+    return break_down(CompletionStatus::rnr_exceeded);
   waiting_ = true;
   next_ = std::max(oldest_, psn);
   ++timer_;

@@ -17,7 +17,7 @@ class DoublePair final : public QueuePair {
   DoublePair& operator=(const DoublePair&) = delete;
 
   [[nodiscard]] std::uint32_t number() const override { return number_; }
-  Status connect(const Route& route) override;
+  Status connect(const QueuePairRoute& route) override;
   PostResult post(const SendWork& work) override;
   PostResult post(const ReceiveWork& work) override;
   void fail() override;
@@ -46,8 +46,8 @@ class DoublePair final : public QueuePair {
   void arm_timer();
   void timed_out();
   void wait_for_receiver(std::uint64_t psn);
-  void break_down(Outcome outcome);
-  void complete(const Outgoing& outgoing, Outcome outcome);
+  void break_down(CompletionStatus status);
+  void complete(const Outgoing& outgoing, CompletionStatus status);
   Outgoing* at_psn(std::uint64_t psn);
 
   // responder
@@ -58,7 +58,7 @@ class DoublePair final : public QueuePair {
   bool answer_read(const DoublePacket& packet);
   bool answer_atomic(const DoublePacket& packet);
   void finish_receive(const DoublePacket& packet);
-  void refuse(Outcome reason);
+  void refuse(CompletionStatus reason);
   void reply(DoublePacket::Kind kind, std::uint64_t psn);
 
   void flush_all();
@@ -71,7 +71,7 @@ class DoublePair final : public QueuePair {
   DoubleCompletionQueue& queue_;
   QueuePairSizes sizes_;
   std::uint32_t number_ = 0;
-  Route route_;
+  QueuePairRoute route_;
   State state_ = State::initialized;
 
   std::deque<Outgoing> outgoing_;

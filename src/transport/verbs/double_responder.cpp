@@ -14,7 +14,7 @@ void DoublePair::reply(DoublePacket::Kind kind, std::uint64_t psn) {
   to_peer(std::move(packet));
 }
 
-void DoublePair::refuse(Outcome reason) {
+void DoublePair::refuse(CompletionStatus reason) {
   DoublePacket packet;
   packet.kind = DoublePacket::Kind::refuse;
   packet.to = route_.peer_queue_pair;
@@ -22,7 +22,7 @@ void DoublePair::refuse(Outcome reason) {
   packet.reason = reason;
   to_peer(std::move(packet));
   device_.happened(DeviceEvent::queue_pair_failed);
-  break_down(Outcome::flushed);
+  break_down(CompletionStatus::flushed);
 }
 
 void DoublePair::take_request(DoublePacket& packet) {
@@ -68,7 +68,7 @@ bool DoublePair::place(const DoublePacket& packet) {
   if (!packet.payload.empty()) {
     std::byte* to = fabric_->translate(device_, packet.remote_key, packet.remote_address,
                                        Bytes{packet.payload.size()}, true);
-    if (to == nullptr) return refuse(Outcome::remote_access), false;
+    if (to == nullptr) return refuse(CompletionStatus::remote_access), false;
     std::copy(packet.payload.begin(), packet.payload.end(), to);
   }
   received_ =
@@ -86,17 +86,17 @@ bool DoublePair::place_send(const DoublePacket& packet) {
   if (packet.first) received_ = Bytes{};
   const Bytes size{packet.payload.size()};
   if (received_.count + size.count > receive.size.count) {
-    queue_.add({receive.id, Outcome::local_length, true, false, 0, {}});
+    queue_.add({receive.id, CompletionStatus::local_length, true, false, 0, {}});
     receives_.pop_front();
-    return refuse(Outcome::remote_invalid), false;
+    return refuse(CompletionStatus::remote_invalid), false;
   }
   if (size.count > 0) {
     std::byte* to =
         fabric_->translate(device_, receive.key, receive.address + received_.count, size, true);
     if (to == nullptr) {
-      queue_.add({receive.id, Outcome::local_protection, true, false, 0, {}});
+      queue_.add({receive.id, CompletionStatus::local_protection, true, false, 0, {}});
       receives_.pop_front();
-      return refuse(Outcome::remote_operation), false;
+      return refuse(CompletionStatus::remote_operation), false;
     }
     std::copy(packet.payload.begin(), packet.payload.end(), to);
     received_.count += size.count;
@@ -107,8 +107,8 @@ bool DoublePair::place_send(const DoublePacket& packet) {
 
 void DoublePair::finish_receive(const DoublePacket& packet) {
   const bool immediate = packet.opcode == Opcode::write_with_immediate;
-  queue_.add({receives_.front().id, Outcome::ok, true, immediate, immediate ? packet.immediate : 0,
-              received_});
+  queue_.add({receives_.front().id, CompletionStatus::ok, true, immediate,
+              immediate ? packet.immediate : 0, received_});
   receives_.pop_front();
 }
 
@@ -124,7 +124,7 @@ bool DoublePair::answer_read(const DoublePacket& packet) {
     if (size.count > 0) {
       const std::byte* from = fabric_->translate(device_, packet.remote_key,
                                                  packet.remote_address + offset, size, false);
-      if (from == nullptr) return refuse(Outcome::remote_access), false;
+      if (from == nullptr) return refuse(CompletionStatus::remote_access), false;
       response.payload.assign(from, from + size.count);
     }
     to_peer(std::move(response));
@@ -138,10 +138,11 @@ bool DoublePair::answer_atomic(const DoublePacket& packet) {
   if (before != atomic_results_.end()) {
     old = before->second;
   } else {
-    if (packet.remote_address % sizeof(old) != 0) return refuse(Outcome::remote_invalid), false;
+    if (packet.remote_address % sizeof(old) != 0)
+      return refuse(CompletionStatus::remote_invalid), false;
     std::byte* place = fabric_->translate(device_, packet.remote_key, packet.remote_address,
                                           Bytes{sizeof(old)}, true);
-    if (place == nullptr) return refuse(Outcome::remote_access), false;
+    if (place == nullptr) return refuse(CompletionStatus::remote_access), false;
     std::memcpy(&old, place, sizeof(old));
     const std::uint64_t sum = old + packet.operand;
     const std::uint64_t now = packet.opcode == Opcode::fetch_add ? sum

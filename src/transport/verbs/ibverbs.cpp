@@ -25,30 +25,30 @@ Status failed(const std::string& device, const std::string& what, int error,
   return {cause, fmt::format("{}: {}: {} (errno {})", device, what, std::strerror(error), error)};
 }
 
-Outcome outcome_of(ibv_wc_status status) {
+CompletionStatus outcome_of(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_SUCCESS:
-      return Outcome::ok;
+      return CompletionStatus::ok;
     case IBV_WC_WR_FLUSH_ERR:
-      return Outcome::flushed;
+      return CompletionStatus::flushed;
     case IBV_WC_LOC_LEN_ERR:
-      return Outcome::local_length;
+      return CompletionStatus::local_length;
     case IBV_WC_LOC_PROT_ERR:
-      return Outcome::local_protection;
+      return CompletionStatus::local_protection;
     case IBV_WC_LOC_QP_OP_ERR:
-      return Outcome::local_operation;
+      return CompletionStatus::local_operation;
     case IBV_WC_REM_ACCESS_ERR:
-      return Outcome::remote_access;
+      return CompletionStatus::remote_access;
     case IBV_WC_REM_INV_REQ_ERR:
-      return Outcome::remote_invalid;
+      return CompletionStatus::remote_invalid;
     case IBV_WC_REM_OP_ERR:
-      return Outcome::remote_operation;
+      return CompletionStatus::remote_operation;
     case IBV_WC_RETRY_EXC_ERR:
-      return Outcome::retry_exceeded;
+      return CompletionStatus::retry_exceeded;
     case IBV_WC_RNR_RETRY_EXC_ERR:
-      return Outcome::rnr_exceeded;
+      return CompletionStatus::rnr_exceeded;
     default:
-      return Outcome::other;
+      return CompletionStatus::other;
   }
 }
 
@@ -122,7 +122,7 @@ class IbvQueuePair final : public QueuePair {
                   "a new queue pair");
   }
 
-  Status connect(const Route& route) override {
+  Status connect(const QueuePairRoute& route) override {
     if (route.retries > 6 || route.receiver_not_ready_retries > 6)
       return {Cause::invalid, fmt::format("{}: retries are 0 to 6: 7 means for ever", device_)};
     ibv_qp_attr attr = {};

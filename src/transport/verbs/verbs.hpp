@@ -58,8 +58,8 @@ struct ReceiveWork {
   Bytes size;
 };
 
-/// Outcome of a work request: the words of ibv_wc_status.
-enum class Outcome {
+/// How a work request ended: the words of ibv_wc_status.
+enum class CompletionStatus {
   ok,
   flushed,
   local_length,
@@ -72,11 +72,11 @@ enum class Outcome {
   rnr_exceeded,
   other
 };
-std::string_view to_string(Outcome outcome);
+std::string_view to_string(CompletionStatus status);
 struct Completion {
   std::uint64_t id = 0;
-  Outcome outcome = Outcome::ok;
-  bool received = false;  ///< of a receive; valid with outcome ok
+  CompletionStatus status = CompletionStatus::ok;
+  bool received = false;  ///< of a receive; valid with status ok
   bool has_immediate = false;
   std::uint32_t immediate = 0;
   Bytes size;  ///< what arrived
@@ -91,7 +91,7 @@ struct QueuePairSizes {
 };
 /// How a queue pair reaches its peer. `timeout` is ibv_qp_attr's: 4.096 us times 2 to its power.
 /// Retries are 0 to 6: 7 would mean for ever.
-struct Route {
+struct QueuePairRoute {
   std::uint32_t peer_queue_pair = 0;
   std::uint32_t peer_psn = 0;
   std::uint32_t own_psn = 0;
@@ -118,7 +118,8 @@ class QueuePair {
  public:
   virtual ~QueuePair() = default;
   [[nodiscard]] virtual std::uint32_t number() const = 0;
-  virtual Status connect(const Route& route) = 0;  ///< receives may be posted before, sends after
+  virtual Status connect(
+      const QueuePairRoute& route) = 0;  ///< receives may be posted before, sends after
   virtual PostResult post(const SendWork& work) = 0;
   virtual PostResult post(const ReceiveWork& work) = 0;
   virtual void fail() = 0;  ///< everything that is posted completes as flushed
@@ -159,8 +160,8 @@ class Verbs {
   virtual Result<std::unique_ptr<Device>> open(const std::string& name) = 0;
   [[nodiscard]] virtual Duration now()
       const = 0;  ///< of a clock that only goes forward; simulated in the double
-  virtual void idle(unsigned rounds) = 0;  ///< nothing has happened in so many rounds of polling,
-                                           ///< one behind the other
+  virtual void idle(unsigned rounds) = 0;  ///< nothing has happened in this many rounds of
+                                           ///< polling in a row
 };
 
 /// libibverbs of this machine.

@@ -11,7 +11,7 @@
 #include "sim/predict.hpp"
 #include "src/report/agreement_output.hpp"
 #include "src/topology/topology_json.hpp"
-#include "src/transport/frame.hpp"
+#include "src/transport/lanes/frame.hpp"
 #include "src/transport/measure.hpp"
 #include "tests/support/fabric_support.hpp"
 #include "tests/support/verdict_support.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/transport/byte_stream.hpp"
+#include "src/transport/lanes/byte_stream.hpp"
 #include "tests/transport/guests/codec.hpp"
 
 namespace gdr::transport {

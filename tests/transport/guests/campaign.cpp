@@ -35,7 +35,7 @@ enum class Spoil { nothing, kill_peer, close_peer, free_here, free_there, refuse
 /// Everything that a seed decides.
 struct Schedule {
   explicit Schedule(std::uint64_t seed);
-  Path path = Path::gdr;
+  TransportPath path = TransportPath::gdr;
   bool by_name = true;
   MemoryChoice::Kind memory = MemoryChoice::Kind::fake;
   bool check = false;
@@ -50,7 +50,7 @@ struct Schedule {
 
 Schedule::Schedule(std::uint64_t seed) {
   Random random(seed);
-  path = static_cast<Path>(random.below(3));
+  path = static_cast<TransportPath>(random.below(3));
   memory = random.one_in(2) ? MemoryChoice::Kind::fake : MemoryChoice::Kind::bar;
   by_name = !random.one_in(3);
   check = random.one_in(4);
@@ -61,7 +61,7 @@ Schedule::Schedule(std::uint64_t seed) {
   refuse_here = random.one_in(2);
   for (std::uint64_t i = 3 + random.below(4); i > 0; --i)
     sizes.push_back(1 + random.below(random.one_in(2) ? 500000 : 9000));
-  const std::string only = path == Path::tcp ? "" : ",only=roce";
+  const std::string only = path == TransportPath::tcp ? "" : ",only=roce";
   std::string all;
   if (random.one_in(2))
     all += fmt::format(",loss={:.2f}%", 0.05 * static_cast<double>(random.below(30)));
@@ -131,7 +131,7 @@ PairOptions Run::options() const {
   if (schedule_.nics == 2) options.nics_a = options.nics_b = {"x0", "x1"};
   options.both([&](TransportOptions& side) {
     if (schedule_.by_name) side.path = schedule_.path;
-    side.level = Distance::sys;
+    side.level = NicDistance::sys;
     side.check = schedule_.check;
     side.queue_pairs = schedule_.queue_pairs;
     side.chunk = Bytes{16384};
@@ -255,7 +255,7 @@ std::string Run::transfer(Pair& pair) {
 std::string Run::collect(Pair& pair, Step& step) {
   const auto number = static_cast<std::uint32_t>(&step - steps_.data());
   if (!step.here.ok()) return named(step.here.status());
-  std::optional<Finished> done;
+  std::optional<OperationResult> done;
   const Duration asked = pair.now();
   const auto ended = [&] {
     return (done = pair.a.connection->test(step.here.value())).has_value();
@@ -290,7 +290,7 @@ std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
       return fmt::format("B was told of {} by operation {}", to_string(size), number);
   }
   if (step.kind == Step::Kind::send) {
-    const Finished received = pair.finish(pair.b, step.there);
+    const OperationResult received = pair.finish(pair.b, step.there);
     if (!received.status.ok()) return named(received.status);
   }
   const bool fetched = step.kind == Step::Kind::read;

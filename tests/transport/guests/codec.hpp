@@ -130,13 +130,13 @@ struct Codec<Result<T>> {
 };
 
 template <>
-struct Codec<Finished> {
-  static void put(Writer& to, const Finished& finished) {
+struct Codec<OperationResult> {
+  static void put(Writer& to, const OperationResult& finished) {
     Codec<Status>::put(to, finished.status);
     Codec<Bytes>::put(to, finished.size);
     Codec<std::uint64_t>::put(to, finished.old_value);
   }
-  static Finished get(Reader& from) {
+  static OperationResult get(Reader& from) {
     auto status = Codec<Status>::get(from);
     const auto size = Codec<Bytes>::get(from);
     return {std::move(status), size, Codec<std::uint64_t>::get(from)};
@@ -148,13 +148,13 @@ struct Codec<NicChoice> {
   static void put(Writer& to, const NicChoice& nic) {
     Codec<std::string>::put(to, nic.name);
     Codec<std::optional<unsigned>>::put(to, nic.gid_index);
-    Codec<std::optional<Distance>>::put(to, nic.distance);
+    Codec<std::optional<NicDistance>>::put(to, nic.distance);
   }
   static NicChoice get(Reader& from) {
     NicChoice nic;
     nic.name = Codec<std::string>::get(from);
     nic.gid_index = Codec<std::optional<unsigned>>::get(from);
-    nic.distance = Codec<std::optional<Distance>>::get(from);
+    nic.distance = Codec<std::optional<NicDistance>>::get(from);
     return nic;
   }
 };
@@ -166,7 +166,7 @@ struct Codec<TransportOptions> {
   static auto plain(Options& o) {
     return std::tie(o.path, o.level, o.gid_index, o.queue_pairs, o.chunk, o.depth, o.queue_depth,
                     o.operations, o.largest_message, o.limit, o.setup_limit, o.timeout, o.retries,
-                    o.check, o.flush);
+                    o.check);
   }
   static void put(Writer& to, const TransportOptions& options) {
     std::apply([&](const auto&... value) { (gdr::transport::put(to, value), ...); },

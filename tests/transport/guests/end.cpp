@@ -20,8 +20,8 @@ std::optional<Status> EndConnection::ready() {
 Status EndConnection::status() {
   return here_ ? here_->status() : agent_->ask<Status>(Request::status, number_);
 }
-Path EndConnection::path() {
-  return here_ ? here_->path() : agent_->ask<Path>(Request::path, number_);
+TransportPath EndConnection::path() {
+  return here_ ? here_->path() : agent_->ask<TransportPath>(Request::path, number_);
 }
 PathBytes EndConnection::bytes() {
   return here_ ? here_->bytes() : agent_->ask<PathBytes>(Request::bytes, number_);
@@ -68,9 +68,9 @@ Result<OperationId> EndConnection::compare_swap(const RemoteRange& at, Bytes off
                : agent_->ask<Result<OperationId>>(Request::compare_swap, number_, at, offset,
                                                   expected, desired);
 }
-std::optional<Finished> EndConnection::test(OperationId operation) {
+std::optional<OperationResult> EndConnection::test(OperationId operation) {
   return here_ ? here_->test(operation)
-               : agent_->ask<std::optional<Finished>>(Request::test, number_, operation);
+               : agent_->ask<std::optional<OperationResult>>(Request::test, number_, operation);
 }
 std::optional<Arrival> EndConnection::arrival() {
   return here_ ? here_->arrival() : agent_->ask<std::optional<Arrival>>(Request::arrival, number_);

@@ -24,7 +24,7 @@ class Undo {
   std::string undo_;
 };
 
-PairOptions by_name(Path path, MemoryChoice::Kind kind) {
+PairOptions by_name(TransportPath path, MemoryChoice::Kind kind) {
   PairOptions options;
   options.both([&](TransportOptions& side) { side.path = path; });
   options.memory([&](MemoryChoice& memory) { memory.kind = kind; });
@@ -32,7 +32,7 @@ PairOptions by_name(Path path, MemoryChoice::Kind kind) {
 }
 
 TEST(Gids, AnIndexThatIsNotThereIsRefusedWithThoseThatAre) {
-  PairOptions options = by_name(Path::gdr, MemoryChoice::Kind::bar);
+  PairOptions options = by_name(TransportPath::gdr, MemoryChoice::Kind::bar);
   options.a.gid_index = 200;
   try {
     const Pair pair(options);
@@ -46,7 +46,7 @@ TEST(Gids, AnIndexThatIsNotThereIsRefusedWithThoseThatAre) {
 
 /// The link-local entry carries bytes as well as the IPv4 one.
 TEST(Gids, AnotherEntryCarriesBytes) {
-  PairOptions options = by_name(Path::gdr, MemoryChoice::Kind::bar);
+  PairOptions options = by_name(TransportPath::gdr, MemoryChoice::Kind::bar);
   options.both([](TransportOptions& side) { side.gid_index = 0; });
   Pair pair(options);
   const auto from = pair.a.allocate(100000);
@@ -59,9 +59,10 @@ TEST(Gids, AnotherEntryCarriesBytes) {
   EXPECT_EQ(pair.b.get(to, 100000), bytes);
 }
 
-class GidsOfPath : public testing::TestWithParam<Path> {};
-INSTANTIATE_TEST_SUITE_P(Paths, GidsOfPath, testing::Values(Path::gdr, Path::staged),
-                         [](const testing::TestParamInfo<Path>& path) {
+class GidsOfPath : public testing::TestWithParam<TransportPath> {};
+INSTANTIATE_TEST_SUITE_P(Paths, GidsOfPath,
+                         testing::Values(TransportPath::gdr, TransportPath::staged),
+                         [](const testing::TestParamInfo<TransportPath>& path) {
                            return std::string(to_string(path.param));
                          });
 
@@ -81,7 +82,7 @@ TEST_P(GidsOfPath, OneThatVanishesMidwayIsNamedInTime) {
   const Undo gone(fmt::format("/sbin/ip address del {}/24 dev nic1", address),
                   fmt::format("/sbin/ip address add {}/24 dev nic1", address));
   const Duration asked = pair.now();
-  const Finished done =
+  const OperationResult done =
       pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   EXPECT_EQ(done.status.cause(), Cause::link_lost) << done.status.to_string();
   EXPECT_NE(
@@ -102,7 +103,7 @@ TEST(Refused, ByTheKernelItIsStagedAndLogged) {
   PairOptions options;
   options.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::bar; });
   Pair pair(options);
-  EXPECT_EQ(pair.a.connection->path(), Path::staged);
+  EXPECT_EQ(pair.a.connection->path(), TransportPath::staged);
   ASSERT_EQ(pair.a.log().size(), 1U);
   const std::string line = pair.a.log()[0];
   EXPECT_TRUE(
@@ -128,7 +129,7 @@ TEST(Refused, ByTheKernelAndAskedForByNameItIsAnError) {
   const Undo refused("echo 'gpu0-nic0 by the test' >/dev/gdr-refusals",
                      "echo none >/dev/gdr-refusals");
   try {
-    const Pair pair(by_name(Path::gdr, MemoryChoice::Kind::bar));
+    const Pair pair(by_name(TransportPath::gdr, MemoryChoice::Kind::bar));
     FAIL() << "no error";
   } catch (const InputError& error) {
     EXPECT_TRUE(
@@ -146,7 +147,7 @@ TEST(Refused, ForLargeBuffersTheseAloneAreStaged) {
   PairOptions options;
   options.memory([](MemoryChoice& memory) { memory.kind = MemoryChoice::Kind::bar; });
   Pair pair(options);
-  EXPECT_EQ(pair.a.connection->path(), Path::gdr) << "by the distance that /sys says";
+  EXPECT_EQ(pair.a.connection->path(), TransportPath::gdr) << "by the distance that /sys says";
   const auto large = pair.a.allocate(2U << 20U);
   const auto small = pair.a.allocate(1U << 20U);
   const auto to = pair.b.allocate(2U << 20U);
@@ -168,7 +169,7 @@ TEST(Refused, ForLargeBuffersTheseAloneAreStaged) {
 
 /// Bytes by mover as the fake GPU itself saw them.
 TEST(Bytes, TheNicMovesEachOnceAndTheCopyEngineNone) {
-  Pair pair(by_name(Path::gdr, MemoryChoice::Kind::bar));
+  Pair pair(by_name(TransportPath::gdr, MemoryChoice::Kind::bar));
   constexpr std::size_t size = 3U << 20U;
   const auto from = pair.a.allocate(size);
   const auto to = pair.b.allocate(size);

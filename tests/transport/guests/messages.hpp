@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "src/transport/byte_stream.hpp"
+#include "src/transport/lanes/byte_stream.hpp"
 
 /// Messages over a byte stream: eight bytes of length, then so many.
 namespace gdr::transport {

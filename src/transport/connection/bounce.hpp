@@ -1,0 +1,69 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "src/memory/device_memory.hpp"
+#include "src/transport/lanes/lane.hpp"
+
+namespace gdr::transport {
+
+/// Copies between device memory and host buffers, most of them bounce buffers of lanes. Copies of
+/// one direction end in the order in which they were started. A status that is not ok ends the
+/// connection, unless said otherwise.
+class Bounce {
+ public:
+  explicit Bounce(memory::DeviceMemory& memory);
+  ~Bounce();
+  Bounce(const Bounce&) = delete;
+  Bounce& operator=(const Bounce&) = delete;
+
+  /// Device memory into a buffer that `lane` gave, to be sent behind `frame`.
+  Status copy_out(Lane& lane, Lane::Room room, const Frame& frame, memory::DevicePointer from,
+                  std::uint64_t operation);
+  struct CopyOut {
+    Lane* lane;
+    unsigned slot;
+    Frame frame;
+    memory::Event event;
+    std::uint64_t operation;
+  };
+  /// The next copy that has ended, whose buffer has been handed to its lane; nullopt: none has.
+  Result<std::optional<CopyOut>> next_sent();
+
+  /// A received buffer into device memory. With an error nothing is left in progress.
+  struct Started {
+    Status refused;  ///< the place cannot be written; the connection goes on
+    Status broken;
+  };
+  Started copy_in(Lane& lane, unsigned slot, const Frame& frame, memory::DevicePointer to);
+  struct CopyIn {
+    Lane* lane;
+    unsigned slot;
+    Frame frame;
+    memory::Event event;
+  };
+  /// The next copy that has ended, whose buffer the lane has back; nullopt: none has.
+  Result<std::optional<CopyIn>> next_placed();
+
+  [[nodiscard]] bool idle() const { return out_.empty() && in_.empty(); }
+  [[nodiscard]] bool sent_all() const { return out_.empty(); }
+  /// Waits until no copy touches a buffer, and forgets them.
+  void stop();
+
+  /// CRC32C of device memory, read by the copy engine piece by piece. An error is the operation's.
+  Result<std::uint32_t> checksum(memory::DevicePointer pointer, Bytes size);
+  /// The peer's atomic on 8 bytes of device memory; returns the old value. Atomic because only this
+  /// thread is in the connection. An error is the operation's.
+  Result<std::uint64_t> apply_atomic(memory::DevicePointer at, bool swap, std::uint64_t operand,
+                                     std::uint64_t desired);
+
+ private:
+  memory::DeviceMemory& memory_;
+  const memory::Stream stream_out_;
+  const memory::Stream stream_in_;
+  std::deque<CopyOut> out_;
+  std::deque<CopyIn> in_;
+};
+
+}  // namespace gdr::transport

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "src/transport/engine/progress_engine.hpp"
+
+namespace gdr::transport {
+
+/// Why a queue pair has failed.
+struct Diagnosis {
+  Status why;
+  bool certain = true;  ///< false: the peer may report a better reason
+};
+
+/// From what the completion says and the state of the NIC. `peer` is the peer's name.
+Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& peer);
+
+}  // namespace gdr::transport
