@@ -35,10 +35,13 @@ struct gdr_gpu_counts {
 	__u64 refused;     /* registrations that were refused */
 	__u64 cpu_read;    /* bytes copied by pread() */
 	__u64 cpu_written; /* bytes copied by pwrite() */
-	__u64 nic_read;    /* bytes that rdma_rxe took out of its memory, repeated ones included */
-	__u64 nic_written; /* bytes that rdma_rxe put into it */
-	__u64 host_read;    /* bytes that rdma_rxe took out of memory that is no GPU's, in the whole guest, repeated ones included */
-	__u64 host_written; /* bytes that rdma_rxe put into such memory */
+	__u64 nic_read;    /* bytes that rdma_rxe took out of its memory, those of each message once */
+	__u64 nic_read_again; /* bytes that it took out once more, for packets that it had built before */
+	__u64 nic_written; /* bytes that it put into it */
+	/* The same of memory that is no GPU's, in the whole guest. */
+	__u64 host_read;
+	__u64 host_read_again;
+	__u64 host_written;
 };
 
 #define GDR_GPU_QUERY _IOR('G', 0, struct gdr_gpu_query)
