@@ -70,7 +70,7 @@ class PsnWindow {
  private:
   void forget(std::uint32_t first, std::uint32_t count);
 
-  std::vector<std::uint64_t> seen_;  // a bit a PSN, modulo the size; empty before the first
+  std::vector<std::uint64_t> seen_;  // one bit per PSN, modulo the size; empty before the first
   std::uint32_t highest_ = 0;
 };
 

@@ -70,8 +70,8 @@ std::string DebianPackages::show(const std::string& package) {
     throw InputError(fmt::format(
         "{}: the program apt-cache is not installed; on a system without apt it cannot be had yet",
         purpose));
-  const Finished finished = run_to_end(arguments, signals_);
-  return finished.exit_code == 0 ? finished.output : "";
+  const CommandResult result = run_to_end(arguments, signals_);
+  return result.exit_code == 0 ? result.output : "";
 }
 
 DebianPackages::KernelPackages DebianPackages::find_kernel() {

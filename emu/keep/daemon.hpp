@@ -19,14 +19,14 @@ namespace gdr::emu {
 
 /// Keeps guests up and runs in them what clients ask for over a socket, one request at a time in
 /// the order in which they came.
-class Keeper {
+class Daemon {
  public:
-  Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
+  Daemon(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
 
   /// Serves until a client asks for the end; `on_ready` is called once, when all guests are up.
   /// When guests are not up within `boot_timeout`, or a guest fails, it returns the exit code and
   /// the reason. Throws Interrupted, and what Session throws.
-  Outcome serve(Duration boot_timeout, const std::function<void()>& on_ready);
+  ExitReport serve(Duration boot_timeout, const std::function<void()>& on_ready);
 
   /// Ends the guests, then closes the connections, `before_closing` in between: clients that asked
   /// for the end see it then.
@@ -53,7 +53,7 @@ class Keeper {
   void begin_faults(const RunRequest& request);
   void end_faults();
   void flush();
-  Outcome failed(const std::string& why);
+  ExitReport failed(const std::string& why);
   [[nodiscard]] bool takes_output() const { return active_ == nullptr || !active_->out.full(); }
 
   const SessionPlan& plan_;

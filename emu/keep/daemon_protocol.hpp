@@ -23,11 +23,11 @@ struct RunRequest {
 
 /// A message is one packet of a SOCK_SEQPACKET socket: a letter and text.
 namespace message {
-// To the keeper.
+// To the daemon.
 inline constexpr char run = 'r';   // a RunRequest
 inline constexpr char stop = 's';  // ends the commands; their exit codes still come
 inline constexpr char down = 'd';  // ends everything; the connection is closed when that is done
-// From the keeper.
+// From the daemon.
 inline constexpr char output = 'o';    // for standard output
 inline constexpr char errors = 'e';    // for standard error
 inline constexpr char say = 'm';       // a line about the guests, for standard error

@@ -15,9 +15,6 @@ namespace gdr::observed {
 /// naming `name` and the entry.
 Machine read_rdma_topo(const json::Value& document, const std::string& name);
 
-/// Throws InputError on other characters.
-std::vector<std::uint8_t> decode_base64(std::string_view text, const std::string& place);
-std::string encode_base64(const std::vector<std::uint8_t>& bytes);
 /// Of a zlib stream; what it unpacks to is at most `most` bytes, else InputError.
 std::vector<std::uint8_t> inflate(const std::vector<std::uint8_t>& packed, std::size_t most,
                                   const std::string& place);

@@ -4,8 +4,8 @@
  *
  * mmap() at offset X maps bytes [X, X + length) of the GPU's BAR. Any range may be mapped, allocated or not: a program that knows
  * nothing of this interface (ib_write_bw --mmap=/dev/gdr-gpu0) maps from 0. pread() and pwrite() copy, as a GPU's copy engine does,
- * and are counted; accesses to a mapping are not. /sys/class/misc/gdr-gpuN/counts has the counts as text. The ioctls below keep programs that know them out of each other's way. What was
- * allocated through a descriptor is freed when its last copy is closed.
+ * and are counted; accesses to a mapping are not. /sys/class/misc/gdr-gpuN/counts has the counts as text. The ioctls below keep
+ * programs that know them apart. What was allocated through a descriptor is freed when its last copy is closed.
  */
 #ifndef GDR_GPU_H
 #define GDR_GPU_H
