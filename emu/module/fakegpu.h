@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of gdr_fakegpu share. */
+/* Shared by the files of gdr_fakegpu. */
 #ifndef GDR_FAKEGPU_H
 #define GDR_FAKEGPU_H
 
@@ -27,18 +27,18 @@ struct gpu {
 	struct mutex lock;	 /* ranges, allocated, counts */
 	struct list_head ranges; /* by offset */
 	u64 allocated;
-	struct gdr_gpu_counts counts; /* without those below */
+	struct gdr_gpu_counts counts; /* the atomic counts below are separate */
 	atomic64_t cpu_read, cpu_written;
 	struct nic_traffic nic;
 };
 
-/* Hooks into verbs: from now on registrations of GPU memory are looked at. `find_gpu` has the GPU whose memory a file is, or NULL. */
+/* Hooks into verbs, to check registrations of GPU memory. `find_gpu` returns the GPU whose memory a file represents, or NULL. */
 int start_registration(struct gpu *(*find_gpu)(struct file *file));
-/* "NUMBER SPEED WIDTH": what the RDMA device rxeNUMBER says of its port, as enum ib_port_speed and ib_port_width. */
+/* "NUMBER SPEED WIDTH": the port speed and width that the RDMA device rxeNUMBER reports (enum ib_port_speed, ib_port_width). */
 int add_nic_rate(const char *text);
 void stop_registration(void);
 
-/* "gpu0-nic1[,after=N][,above=BYTES] [REASON]"; * stands for any number. What is `fixed` stays when "none" is written. */
+/* "gpu0-nic1[,after=N][,above=BYTES] [REASON]"; * stands for any number. `fixed` refusals stay when "none" is written. */
 int add_refusal(const char *text, bool fixed);
 /* Why a registration of `bytes` is refused, or NULL. `reason` has room for MAX_REASON. */
 #define MAX_REASON 64

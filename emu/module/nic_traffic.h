@@ -31,7 +31,7 @@ struct counted_region *stop_counting_region(struct ib_mr *mr);
 
 /* A queue pair is about to be modified. An error: there is no memory to follow its packets in. */
 int follow_queue_pair(struct ib_qp *qp, const struct ib_qp_attr *attributes, int mask);
-/* It is gone, begins anew, or was not modified after all. */
+/* The queue pair is about to be destroyed. */
 void forget_queue_pair(struct ib_qp *qp);
 
 void start_counting(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stands between verbs and the RDMA devices where memory is registered and deregistered: finds out which GPU the memory is of,
- * refuses what a real machine would refuse, and counts. Programs need not know.
+ * Intercepts memory registration and deregistration between verbs and the RDMA devices: finds the GPU that the memory belongs to,
+ * refuses what a real machine would refuse, and counts. Programs need no changes.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -13,7 +13,7 @@
 
 #include "fakegpu.h"
 
-#define GPU_PAGE SZ_64K /* what NVIDIA's driver pins at a time */
+#define GPU_PAGE SZ_64K /* the page size that NVIDIA's driver pins */
 #define MAX_SHARES 8
 
 static bool peermem;
@@ -27,7 +27,7 @@ EXPORT_SYMBOL_GPL(gdr_fakegpu_set_peermem);
 
 #define MAX_NICS 256
 static struct nic_rate {
-	unsigned int speed; /* 0: the device's own word */
+	unsigned int speed; /* 0: the device's own value */
 	unsigned int width;
 } nic_rates[MAX_NICS];
 
@@ -43,7 +43,7 @@ int add_nic_rate(const char *text)
 	return 0;
 }
 
-/* A device whose functions are ours. */
+/* A device whose operations we replaced. */
 struct hooked {
 	struct ib_device *device;
 	int nic; /* -1: its name has no number */
@@ -55,7 +55,7 @@ struct hooked {
 	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
 };
 
-/* What a memory region has of a GPU's window. */
+/* A memory region's share of a GPU's window. */
 struct share {
 	struct gpu *gpu;
 	u64 bytes;
@@ -71,7 +71,7 @@ static struct ib_client client;
 
 static struct gpu *(*gpu_behind)(struct file *file);
 
-/* Which GPUs' memory is mapped from start to end. */
+/* Finds the GPUs whose memory is mapped from start to end. */
 static int find_gpus(u64 start, u64 end, struct registration *found)
 {
 	struct mm_struct *mm = current->mm;
@@ -84,7 +84,7 @@ static int find_gpus(u64 start, u64 end, struct registration *found)
 	mmap_read_lock(mm);
 	for (area = find_vma(mm, start); area && area->vm_start < end; area = find_vma(mm, area->vm_end)) {
 		struct gpu *gpu = gpu_behind(area->vm_file);
-		u64 base = ((u64)area->vm_pgoff << PAGE_SHIFT) - area->vm_start; /* from address to offset in the BAR */
+		u64 base = ((u64)area->vm_pgoff << PAGE_SHIFT) - area->vm_start; /* add to an address to get its offset in the BAR */
 		u64 first = max_t(u64, start, area->vm_start) + base;
 		u64 last = min_t(u64, end, area->vm_end) + base;
 
@@ -101,7 +101,7 @@ static int find_gpus(u64 start, u64 end, struct registration *found)
 	return error;
 }
 
-/* The first `count` GPUs of a registration that did not come about, or is no more. */
+/* Returns the shares of the first `count` GPUs when a registration failed or ended. */
 static void give_back(struct registration *registration, unsigned int count)
 {
 	unsigned int i;
@@ -138,7 +138,7 @@ static bool take(const struct share *share, int nic, u64 length)
 		gpu->counts.regions++;
 	}
 	mutex_unlock(&gpu->lock);
-	/* An error, so that it reaches the console, where gdr finds it. */
+	/* pr_err() reaches the console, where gdr looks for it. */
 	if (refused && nic >= 0)
 		pr_err("gdr: gpu%u on nic%d refused: %s\n", gpu->index, nic, reason);
 	else if (refused)
@@ -180,7 +180,7 @@ static struct ib_mr *hooked_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 		kfree(registration);
 		return mr;
 	}
-	__module_get(THIS_MODULE); /* a registered GPU does not go away */
+	__module_get(THIS_MODULE); /* keep the module while GPU memory is registered */
 	count_registration(registration);
 	count_region(&registration->region, mr, &registration->shares[0].gpu->nic);
 	return mr;
@@ -189,7 +189,7 @@ static struct ib_mr *hooked_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 static int hooked_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	struct hooked *hooked = ib_get_client_data(mr->device, &client);
-	/* Before it is gone: another region may get its address at once. */
+	/* Before the region is freed: another region may get its address at once. */
 	struct counted_region *region = stop_counting_region(mr);
 	int error = hooked->dereg_mr(mr, udata);
 	struct registration *registration;
@@ -207,7 +207,7 @@ static int hooked_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return 0;
 }
 
-/* A guest's interfaces have no speed, of which rdma_rxe would make its slowest. */
+/* A guest's interfaces report no speed, so rdma_rxe would report its slowest. */
 static int hooked_query_port(struct ib_device *device, u32 port, struct ib_port_attr *attributes)
 {
 	struct hooked *hooked = ib_get_client_data(device, &client);
@@ -224,13 +224,10 @@ static int hooked_query_port(struct ib_device *device, u32 port, struct ib_port_
 static int hooked_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attributes, int mask, struct ib_udata *udata)
 {
 	struct hooked *hooked = ib_get_client_data(qp->device, &client);
-	/* Before: a queue pair that is ready may be used at once. */
+	/* Before: a queue pair that is ready may be used at once. One that then cannot be made ready sends nothing. */
 	int error = follow_queue_pair(qp, attributes, mask);
 
-	error = error ?: hooked->modify_qp(qp, attributes, mask, udata);
-	if (error)
-		forget_queue_pair(qp);
-	return error;
+	return error ?: hooked->modify_qp(qp, attributes, mask, udata);
 }
 
 static int hooked_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
@@ -252,7 +249,7 @@ static int number_of(const char *name)
 	return kstrtoint(name + length, 10, &number) ? -1 : number;
 }
 
-/* NCCL and hwloc look behind the link "device" for an RDMA device's place in the PCI tree; software devices have none. */
+/* NCCL and hwloc follow the link "device" to an RDMA device's place in the PCI tree; software devices have no such link. */
 static bool link_to_function(struct ib_device *device, int nic)
 {
 	struct device *parent;
