@@ -390,8 +390,8 @@ TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
   EXPECT_EQ(*list[0].find("equal"), json::Value(true));
   EXPECT_EQ(*list[1].find("equal"), json::Value(false));
   EXPECT_EQ(list[0].find("stages")->as<json::Array>()->size(), 7U);
-  EXPECT_EQ(*list[1].find("repeated_bytes"), json::Value(8192U));
-  EXPECT_EQ(*list[1].find("read_again_bytes"), json::Value(40960U));
+  EXPECT_EQ(*list[1].find("repeated_bytes"), json::Value(std::uint64_t{8192}));
+  EXPECT_EQ(*list[1].find("read_again_bytes"), json::Value(std::uint64_t{40960}));
 }
 
 TEST(AgreementOutput, AFailedTransferIsNotEqual) {
