@@ -373,7 +373,7 @@ TEST(AgreementOutput, TableFitsAndNamesWhatIsUnequal) {
   EXPECT_NE(good.find("\nAll bytes are equal.\n"), std::string::npos) << good;
   EXPECT_NE(good.find("staged: not possible: no reason"), std::string::npos) << good;
   EXPECT_EQ(good.find("NO"), std::string::npos) << good;
-  EXPECT_NE(good.find("\n  again, beside it: 8 KiB sent, 40 KiB read by NICs\n"), std::string::npos)
+  EXPECT_NE(good.find("\n  again, beside it: 8KiB sent, 40KiB read by NICs\n"), std::string::npos)
       << good;
 
   gdr.seen.from.module.copied_out = size;
