@@ -24,7 +24,7 @@ refused 'gdr: The following argument was not expected: shw; "gdr --help" says wh
 refused 'gdr: topology is required; "gdr show --help" says what there is' show
 refused 'gdr: --format: xml not in {text,dot}; "gdr show --help" says what there is' show "$small" --format xml
 refused "gdr: $work/none.json: cannot open it: No such file or directory" show "$work/none.json"
-refused "gdr: $work: no sys/bus/pci/devices in it; give / for this machine, or a folder that a copy of /sys lies in" show "$work"
+refused "gdr: $work: it has no sys/bus/pci/devices; give / for this machine, or a folder that holds a copy of /sys" show "$work"
 refused 'gdr: --set x: write KEY=VALUE, as in h0/nic0.max_read_request=4096B' show "$small" --set x
 refused "gdr: $work/a b.json: cannot open it: No such file or directory" show "$work/a
 b.json"

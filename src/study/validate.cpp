@@ -46,21 +46,27 @@ std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models,
 class Topologies {
  public:
   struct Read {
-    explicit Read(Topology t) : topology(std::move(t)), graph(topology) {}
+    Read(Topology t, const ModelLibrary& models)
+        : topology(std::move(t)), graph(topology), hardware(graph, models) {}
     Topology topology;
     Graph graph;
+    Hardware hardware;
   };
-  const Read& get(const PublishedCase& published) {
+  explicit Topologies(const ModelLibrary& models) : models_(models) {}
+  std::shared_ptr<const Read> get(const PublishedCase& published) {
     std::string key = published.topology;
     for (const Setting& setting : published.settings)
       key += " " + setting.key + "=" + setting.value;
     auto& read = known_[key];
-    if (!read) read = std::make_unique<Read>(load_topology(published.topology, published.settings));
-    return *read;
+    if (!read)
+      read = std::make_shared<const Read>(load_topology(published.topology, published.settings),
+                                          models_);
+    return read;
   }
 
  private:
-  std::map<std::string, std::unique_ptr<Read>> known_;
+  const ModelLibrary& models_;
+  std::map<std::string, std::shared_ptr<const Read>> known_;
 };
 
 }  // namespace
@@ -85,7 +91,7 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
 
 double predict_case(Simulator& simulator, const ModelLibrary& models,
                     const PublishedCase& published, const Topology& topology, const Graph& graph,
-                    std::string* bottleneck, bool near) {
+                    Bottleneck* bottleneck, bool near) {
   const Hardware hardware(graph, models);
   const std::vector<Transfer> transfers = transfers_of(topology, published);
   const Options options{published.depth, published.queue_pairs, published.bidirectional,
@@ -118,16 +124,18 @@ double predict_case(Simulator& simulator, const ModelLibrary& models,
 namespace {
 
 CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published, const Topologies::Read& read, bool ranges) {
+                    const PublishedCase& published,
+                    const std::shared_ptr<const Topologies::Read>& read, bool ranges) {
   CaseResult result;
   result.published = &published;
+  result.hardware = {read, &read->hardware};
   result.predicted =
-      predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
+      predict_case(simulator, models, published, read->topology, read->graph, &result.bottleneck);
   if (!ranges) return result;
   const Range range =
-      range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
+      range_of(models, models_used(read->graph, models, published), [&](const ModelLibrary& other) {
         return std::vector<double>{
-            predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
+            predict_case(simulator, other, published, read->topology, read->graph, nullptr, true)};
       }).front();
   result.low = range.low;
   result.high = range.high;
@@ -144,7 +152,7 @@ std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& 
                                       const std::vector<PublishedCase>& cases, bool ranges,
                                       const std::function<void()>& after_each) {
   std::vector<CaseResult> results;
-  Topologies topologies;
+  Topologies topologies(models);
   for (const PublishedCase& published : cases) {
     try {
       results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));

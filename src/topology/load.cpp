@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "src/catalog/model_rules.hpp"
+#include "src/catalog/parameter_rules.hpp"
 #include "src/common/error.hpp"
 #include "src/common/json_reader.hpp"
 #include "src/topology/load_distances.hpp"

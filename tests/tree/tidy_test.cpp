@@ -183,6 +183,16 @@ TEST(Tidy, NoIncludePointsUp) {
   }
 }
 
+/// A stage says what its mover does: a data path is a function of the planner and nothing else.
+TEST(Tidy, TheSimulatorKnowsNoPaths) {
+  for (const std::string& file : sources()) {
+    if (!file.starts_with("sim/")) continue;
+    const std::string code = bare_code(gdr::read_file(project + "/" + file));
+    for (const char* word : {"PathKind", ".path", "pageable"})
+      EXPECT_EQ(code.find(word), std::string::npos) << file << " names " << word;
+  }
+}
+
 TEST(Tidy, IncludesMakeNoCircle) {
   std::map<std::string, std::set<std::string>> waiting;
   for (const std::string& file : sources())

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "src/hardware/distance.hpp"
+#include "src/report/names.hpp"
 #include "src/verdict/verdict.hpp"
 #include "tests/support/simulation.hpp"
 
@@ -37,16 +38,16 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
       const Prediction write = simulated(a, b, Operation::write);
       const Prediction read = simulated(b, a, Operation::read);
       // What is acknowledged across sockets depends on the way's latency, which a bound leaves out.
-      if (write.bottleneck.find("under way across sockets") != std::string::npos)
+      if (is(write.bottleneck, LimitKind::remote_peer_writes))
         EXPECT_LT(write.bandwidth.gigabytes_per_second(),
                   bound.write->gigabytes_per_second() * (1 + tolerance));
       else
-        expect_close(pair_name(lab, a, b) + " write, GB/s (" + write.bottleneck + ")",
-                     bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(),
-                     tolerance);
-      expect_close(pair_name(lab, a, b) + " read, GB/s (" + read.bottleneck + ")",
-                   bound.read->gigabytes_per_second(), read.bandwidth.gigabytes_per_second(),
-                   tolerance);
+        expect_close(
+            pair_name(lab, a, b) + " write, GB/s (" + name(lab.hardware, write.bottleneck) + ")",
+            bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(), tolerance);
+      expect_close(
+          pair_name(lab, a, b) + " read, GB/s (" + name(lab.hardware, read.bottleneck) + ")",
+          bound.read->gigabytes_per_second(), read.bandwidth.gigabytes_per_second(), tolerance);
     }
   EXPECT_GT(pairs, 0) << file;
 }
@@ -97,11 +98,12 @@ void compare_nic_pairs(const std::string& file, std::vector<std::string> more = 
     const Prediction simulated = lab.run(transfer, {128, 64, false});
     const Bandwidth read = *bandwidth_bound(lab.graph, models(), from_nic, from).read;
     const Bandwidth write = *bandwidth_bound(lab.graph, models(), to_nic, to).write;
-    expect_close(fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to),
-                             label(lab.topology, from_nic), label(lab.topology, to_nic),
-                             read < write ? "reading" : "writing", simulated.bottleneck),
-                 std::min(read, write).gigabytes_per_second(),
-                 simulated.bandwidth.gigabytes_per_second(), tolerance);
+    expect_close(
+        fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to),
+                    label(lab.topology, from_nic), label(lab.topology, to_nic),
+                    read < write ? "reading" : "writing", name(lab.hardware, simulated.bottleneck)),
+        std::min(read, write).gigabytes_per_second(), simulated.bandwidth.gigabytes_per_second(),
+        tolerance);
   };
   for (const DeviceId nic : devices_of_kind(lab.topology, DeviceKind::nic)) {
     if (nic.host == 0) compare(near_gpu, nic, {1, near_nic.device}, far_gpu);
