@@ -38,6 +38,14 @@ function(gdr_add_emulated_test)
     message(FATAL_ERROR "gdr_add_emulated_test(${ARG_NAME}): there is no topology ${ARG_TOPOLOGY}")
   endif()
 
+  # A guest uses one core.
+  set(hosts 1)
+  file(READ ${topology} content)
+  string(JSON count ERROR_VARIABLE error LENGTH "${content}" hosts)
+  if(NOT error)
+    set(hosts ${count})
+  endif()
+
   # Keep the guests of different build trees apart.
   string(MD5 hash "${CMAKE_BINARY_DIR};${topology};${ARG_OPTIONS}")
   string(SUBSTRING ${hash} 0 8 hash)
@@ -48,7 +56,8 @@ function(gdr_add_emulated_test)
     set_property(GLOBAL APPEND PROPERTY gdr_emulated_guests ${guests})
     add_test(NAME gdr-up.${guests} COMMAND ${gdr_EXECUTABLE} emulate up ${guests} ${topology} --replace --timeout 600s ${ARG_OPTIONS}
              WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
-    set_tests_properties(gdr-up.${guests} PROPERTIES FIXTURES_SETUP ${guests} TIMEOUT 660 LABELS "${ARG_LABELS}")
+    set_tests_properties(gdr-up.${guests} PROPERTIES FIXTURES_SETUP ${guests} TIMEOUT 660 PROCESSORS ${hosts}
+                         LABELS "${ARG_LABELS}")
     add_test(NAME gdr-down.${guests} COMMAND ${gdr_EXECUTABLE} emulate down ${guests})
     set_tests_properties(gdr-down.${guests} PROPERTIES FIXTURES_CLEANUP ${guests} TIMEOUT 60 LABELS "${ARG_LABELS}")
   endif()
@@ -82,6 +91,6 @@ function(gdr_add_emulated_test)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${run} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   math(EXPR limit "${ARG_TIMEOUT} + 60")
-  set_tests_properties(${ARG_NAME} PROPERTIES FIXTURES_REQUIRED ${guests} RESOURCE_LOCK ${guests} TIMEOUT ${limit} LABELS "${ARG_LABELS}"
-                       ENVIRONMENT GDR_GUESTS=${guests})
+  set_tests_properties(${ARG_NAME} PROPERTIES FIXTURES_REQUIRED ${guests} RESOURCE_LOCK ${guests} TIMEOUT ${limit} PROCESSORS ${hosts}
+                       LABELS "${ARG_LABELS}" ENVIRONMENT GDR_GUESTS=${guests})
 endfunction()

@@ -131,8 +131,12 @@ grep -A 1 '^pciebench-bdw-iommu4k-win256K-rd-256B$' "$work/out" | tail -n 1 | gr
 # Progress is for terminals.
 "$gdr" validate "$published" --no-ranges 2>"$work/err" >/dev/null
 [ ! -s "$work/err" ] || fail "validate writes progress into a file: $(cat "$work/err")"
-script -qec "'$gdr' validate '$published' --no-ranges >/dev/null" "$work/typescript" >/dev/null </dev/null
-grep -q 'running published cases: 0 of 5' "$work/typescript" || fail "validate says nothing on a terminal: $(cat "$work/typescript")"
+if script -qec true "$work/typescript" >/dev/null 2>"$work/err" </dev/null; then
+  script -qec "'$gdr' validate '$published' --no-ranges >/dev/null" "$work/typescript" >/dev/null </dev/null
+  grep -q 'running published cases: 0 of 5' "$work/typescript" || fail "validate says nothing on a terminal: $(cat "$work/typescript")"
+else
+  echo "SKIP: no pseudo-terminal can be had here, so progress on a terminal is not looked at: $(head -n 1 "$work/err")"
+fi
 "$gdr" validate "$published" --no-ranges --format json | grep -q '"percentile90"' || fail "validate --format json"
 sed 's/"measured": "[0-9.]*GB/"measured": "1GB/' "$published" >"$work/wrong.json"
 code=0

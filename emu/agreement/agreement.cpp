@@ -27,14 +27,8 @@ class Side {
   [[nodiscard]] std::vector<Witness> socket_in() const {
     return with("transport", &ProcessBytes::socket_in, {"fabric", seen_.delivered.stream});
   }
-  /// NICs read again what they send again, and only out of the memory that the data is in.
-  [[nodiscard]] Bytes read_gpu(bool data_is_there) const {
-    return less(seen_.module.nic_read, data_is_there ? again() : Bytes{});
-  }
-  [[nodiscard]] Bytes read_host(bool data_is_there) const {
-    const Bytes control = seen_.sent.sent + seen_.sent.sent_again;
-    return less(seen_.module.host_read, data_is_there ? control + again() : control);
-  }
+  [[nodiscard]] Bytes read_gpu() const { return seen_.module.nic_read; }
+  [[nodiscard]] Bytes read_host() const { return less(seen_.module.host_read, seen_.sent.sent); }
   [[nodiscard]] Bytes wrote_gpu() const { return seen_.module.nic_written; }
   [[nodiscard]] Bytes wrote_host() const {
     return less(seen_.module.host_written, seen_.delivered.sent);
@@ -48,7 +42,6 @@ class Side {
     if (!seen_.process) return {other};
     return {{by, (*seen_.process).*count}, other};
   }
-  [[nodiscard]] Bytes again() const { return seen_.sent.written_again + seen_.sent.read_again; }
   const SideObservation& seen_;
 };
 
@@ -95,9 +88,9 @@ std::vector<Witness> at_memory(Bytes module, std::optional<Bytes> transport, con
 std::vector<Witness> nic_read(const Graph& graph, const Stage& stage, const Transfer& transfer,
                               const Side& from, const Side& to) {
   const Witness end{"fabric", from.seen().sent.data()};
-  if (is_gpu(graph, stage.from)) return at_memory(from.read_gpu(true), asked(from, to), end);
+  if (is_gpu(graph, stage.from)) return at_memory(from.read_gpu(), asked(from, to), end);
   if (transfer.path == PathKind::staged)
-    return at_memory(from.read_host(true), bounced(from, &ProcessBytes::bounce_out), end);
+    return at_memory(from.read_host(), bounced(from, &ProcessBytes::bounce_out), end);
   return {end};
 }
 
@@ -142,8 +135,8 @@ Bytes most(const Row& row) {
 /// Rows of one host for what the plan has no stage for, and its accesses to host memory.
 class HostRows {
  public:
-  HostRows(const Graph& graph, const TransferPlan& plan, std::size_t host, Agreement& agreement)
-      : graph_(graph), plan_(plan), host_(host), agreement_(agreement) {}
+  HostRows(const Graph& graph, const TransferPlan& plan, std::size_t host, ByteAudit& audit)
+      : graph_(graph), plan_(plan), host_(host), audit_(audit) {}
 
   [[nodiscard]] bool has(Mover mover, bool gpu, bool reads) const {
     return std::any_of(plan_.stages.begin(), plan_.stages.end(), [&](const Stage& stage) {
@@ -159,7 +152,7 @@ class HostRows {
   /// `accesses` of host memory for each byte.
   void beside(std::string mover, std::string from, std::string to, std::vector<Witness> observed,
               std::uint64_t accesses) {
-    const Row& row = agreement_.beside.emplace_back(
+    const Row& row = audit_.beside.emplace_back(
         Row{std::move(mover), std::move(from), std::move(to), {}, std::move(observed)});
     touched_ = touched_ + most(row) * accesses;
   }
@@ -170,7 +163,7 @@ class HostRows {
   const Graph& graph_;
   const TransferPlan& plan_;
   std::size_t host_;
-  Agreement& agreement_;
+  ByteAudit& audit_;
   Bytes touched_;
 };
 
@@ -186,12 +179,12 @@ void HostRows::add(const Side& side, DeviceId gpu, DeviceId nic, bool sends) {
   if (seen.process)
     beside("copy-engine", gpu_name, gpu_name, {{"memory", seen.process->copy_engine_within}}, 0);
   if (!has(Mover::nic_read, true, true))
-    beside("nic-read", gpu_name, nic_name, {{"module", side.read_gpu(false)}}, 0);
+    beside("nic-read", gpu_name, nic_name, {{"module", side.read_gpu()}}, 0);
   if (!has(Mover::nic_write, true, false))
     beside("nic-write", nic_name, gpu_name, {{"module", side.wrote_gpu()}}, 0);
   // With tcp the kernel's sockets have this stage, and the module sees RDMA alone.
   const bool rdma = plan_.transfer.path == PathKind::staged;
-  if (!rdma || !sends) beside("nic-read", memory, nic_name, {{"module", side.read_host(false)}}, 1);
+  if (!rdma || !sends) beside("nic-read", memory, nic_name, {{"module", side.read_host()}}, 1);
   if (!rdma || sends) beside("nic-write", nic_name, memory, {{"module", side.wrote_host()}}, 1);
   if (!sends || !has(Mover::socket_copy))
     beside("socket-copy", memory, "socket", side.socket_out(), 2);
@@ -208,7 +201,7 @@ void HostRows::add_host_memory() {
   Row row{"all", graph_.topology().hosts[host_].name + "/memory", "", {}, {}};
   bool all = true;
   for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
-    const Row& stage = agreement_.stages[i];
+    const Row& stage = audit_.stages[i];
     for (const VertexId end : {plan_.stages[i].from, plan_.stages[i].to}) {
       if (graph_.vertex(end).kind != VertexKind::memory || graph_.vertex(end).host != host_)
         continue;
@@ -218,7 +211,7 @@ void HostRows::add_host_memory() {
     }
   }
   if (all) row.observed.push_back({"the other rows", touched_});
-  agreement_.host_memory.push_back(std::move(row));
+  audit_.host_memory.push_back(std::move(row));
 }
 
 }  // namespace
@@ -259,31 +252,31 @@ bool Row::equal() const {
                                           [&](const Witness& w) { return w.bytes == planned; });
 }
 
-bool Agreement::equal() const {
+bool ByteAudit::equal() const {
   const auto all = [](const std::vector<Row>& rows) {
     return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.equal(); });
   };
   return all(stages) && all(host_memory) && all(beside);
 }
 
-Agreement compare(const Graph& graph, const TransferPlan& plan, const Observation& observed) {
+ByteAudit audit(const Graph& graph, const TransferPlan& plan, const Observation& observed) {
   const Transfer& transfer = plan.transfer;
   check(plan.from_nic.has_value() && plan.to_nic.has_value(), "a transfer between hosts");
   const Side from(observed.from);
   const Side to(observed.to);
-  Agreement agreement;
+  ByteAudit result;
   for (const Stage& stage : plan.stages) {
-    Row& row = agreement.stages.emplace_back(
+    Row& row = result.stages.emplace_back(
         Row{std::string(to_string(stage.mover)), graph.label(stage.from), graph.label(stage.to),
             stage.bytes, witnesses(graph, stage, transfer, from, to)});
     for (const Hop& hop : stage.data)
       row.hops.emplace_back(graph.label(hop.from), graph.label(hop.to));
   }
-  HostRows at_from(graph, plan, transfer.from.host, agreement);
-  HostRows at_to(graph, plan, transfer.to.host, agreement);
+  HostRows at_from(graph, plan, transfer.from.host, result);
+  HostRows at_to(graph, plan, transfer.to.host, result);
   at_from.add(from, transfer.from, *plan.from_nic, true);
   at_to.add(to, transfer.to, *plan.to_nic, false);
-  agreement.beside.push_back(
+  result.beside.push_back(
       {"wire",
        label(graph.topology(), *plan.to_nic),
        label(graph.topology(), *plan.from_nic),
@@ -291,7 +284,7 @@ Agreement compare(const Graph& graph, const TransferPlan& plan, const Observatio
        {{"sent", to.seen().sent.data()}, {"delivered", from.seen().delivered.data()}}});
   at_from.add_host_memory();
   at_to.add_host_memory();
-  return agreement;
+  return result;
 }
 
 }  // namespace gdr::agreement

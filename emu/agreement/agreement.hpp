@@ -29,16 +29,16 @@ struct Row {
 };
 
 /// A plan and what was observed. Everything that a witness counts is in a row.
-struct Agreement {
+struct ByteAudit {
   std::vector<Row> stages;
-  std::vector<Row>
-      host_memory;  ///< a row a host: reads and writes of its memory, added up from the other rows
+  /// One row per host: reads and writes of its memory, added up from the other rows.
+  std::vector<Row> host_memory;
   std::vector<Row> beside;  ///< what the plan has no stage for
   [[nodiscard]] bool equal() const;
 };
 
 /// Holds what was observed against the stages of a transfer between GPUs of two hosts, by gdr,
 /// staged or tcp.
-Agreement compare(const Graph& graph, const TransferPlan& plan, const Observation& observed);
+ByteAudit audit(const Graph& graph, const TransferPlan& plan, const Observation& observed);
 
 }  // namespace gdr::agreement

@@ -65,10 +65,12 @@ ModuleBytes module_bytes(const Counts& before, const Counts& after, unsigned gpu
                     of(gpu, "nic_written"),
                     of(gpu, "host_read"),
                     of(gpu, "host_written"),
+                    of(gpu, "nic_read_again") + of(gpu, "host_read_again"),
                     {}};
   for (const auto& [other, counts] : after)
     if (other != gpu)
-      for (const char* name : {"cpu_read", "cpu_written", "nic_read", "nic_written"})
+      for (const char* name :
+           {"cpu_read", "cpu_written", "nic_read", "nic_read_again", "nic_written"})
         bytes.other_gpus = bytes.other_gpus + of(other, name);
   return bytes;
 }

@@ -20,6 +20,7 @@ struct WireBytes {
       stream;  ///< TCP: of frames that carry data, and of connections that are not the transport's
   Bytes stream_control;  ///< TCP: greetings, headers, frames that control
   [[nodiscard]] Bytes data() const { return written + read + stream; }
+  [[nodiscard]] Bytes again() const { return written_again + sent_again + read_again; }
   bool operator==(const WireBytes&) const = default;
 };
 WireBytes operator+(const WireBytes& a, const WireBytes& b);
@@ -46,11 +47,12 @@ struct ProcessBytes {
 struct ModuleBytes {
   Bytes copied_out;  ///< of the transfer's GPU, by its copy engine
   Bytes copied_in;
-  Bytes nic_read;  ///< by NICs, out of the GPU's memory, repeated ones included
-  Bytes nic_written;
-  Bytes host_read;  ///< by NICs, out of memory that is no GPU's, repeated ones and sends included
-  Bytes host_written;  ///< the same, into it
-  Bytes other_gpus;    ///< all that was copied, read and written at the host's other GPUs
+  Bytes nic_read;     ///< by NICs, out of the GPU's memory, for packets that were new
+  Bytes nic_written;  ///< by NICs, into it
+  Bytes host_read;    ///< by NICs, out of memory that is no GPU's, sends included; as nic_read
+  Bytes host_written;
+  Bytes read_again;  ///< by NICs, out of any memory but other GPUs', for packets built before
+  Bytes other_gpus;  ///< all that was copied, read and written at the host's other GPUs
   bool operator==(const ModuleBytes&) const = default;
 };
 

@@ -71,8 +71,8 @@ std::string DebianPackages::show(const std::string& package) {
         fmt::format("{}: the program apt-cache is not installed, and gdr cannot download the "
                     "package without apt",
                     purpose));
-  const Finished finished = run_to_end(arguments, signals_);
-  return finished.exit_code == 0 ? finished.output : "";
+  const CommandResult result = run_to_end(arguments, signals_);
+  return result.exit_code == 0 ? result.output : "";
 }
 
 DebianPackages::KernelPackages DebianPackages::find_kernel() {

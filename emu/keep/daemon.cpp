@@ -18,10 +18,10 @@ namespace gdr::emu {
 using Clock = std::chrono::steady_clock;
 constexpr auto time_to_stop = std::chrono::seconds(20);
 
-Keeper::Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say)
+Daemon::Daemon(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say)
     : plan_(plan), listener_(listener), signals_(signals), say_(std::move(say)) {}
 
-void Keeper::start() {
+void Daemon::start() {
   session_.reset();  // end the old QEMUs first
   session_ = std::make_unique<Session>(
       plan_, [this](const std::string& host, Stream stream, std::string_view line) {
@@ -31,7 +31,7 @@ void Keeper::start() {
       });
 }
 
-Outcome Keeper::serve(Duration boot_timeout, const std::function<void()>& on_ready) {
+ExitReport Daemon::serve(Duration boot_timeout, const std::function<void()>& on_ready) {
   const Deadline boot(boot_timeout);
   bool is_ready = false;
   bool again = false;
@@ -62,7 +62,7 @@ Outcome Keeper::serve(Duration boot_timeout, const std::function<void()>& on_rea
   return {};
 }
 
-void Keeper::wait(int limit_ms) {
+void Daemon::wait(int limit_ms) {
   std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
   for (const Client& client : clients_)
     fds.push_back({client.socket.get(),
@@ -75,12 +75,12 @@ void Keeper::wait(int limit_ms) {
   for (Client& client : clients_) read(client);
 }
 
-void Keeper::accept() {
+void Daemon::accept() {
   UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.get() >= 0) clients_.push_back({std::move(socket)});
 }
 
-void Keeper::read(Client& client) {
+void Daemon::read(Client& client) {
   while (!client.gone && !client.closing) {
     const auto packet = receive_packet(client.socket.get());
     if (!packet) return;
@@ -89,7 +89,7 @@ void Keeper::read(Client& client) {
   }
 }
 
-void Keeper::obey(Client& client, const std::string& packet) {
+void Daemon::obey(Client& client, const std::string& packet) {
   const std::string_view text = std::string_view(packet).substr(1);
   const auto refuse = [&](const std::string& why) {
     client.out.put(message::refused, why);
@@ -119,7 +119,7 @@ void Keeper::obey(Client& client, const std::string& packet) {
   }
 }
 
-void Keeper::stop(Client& client) {
+void Daemon::stop(Client& client) {
   std::string late;
   if (&client == active_) {
     late = fmt::format("{}", fmt::join(session_->running(), ", "));
@@ -133,25 +133,25 @@ void Keeper::stop(Client& client) {
 }
 
 /// The fabric's ports with the faults of a request.
-std::vector<fabric::PortOptions> Keeper::faults_of(const RunRequest& request) const {
+std::vector<fabric::PortOptions> Daemon::faults_of(const RunRequest& request) const {
   std::vector<fabric::PortOptions> ports = plan_.fabric.ports;
   for (fabric::PortOptions& port : ports) port.tx = port.rx = {};
   if (!request.faults.empty()) fabric::apply_faults(request.faults, ports);
   return ports;
 }
 
-void Keeper::begin_faults(const RunRequest& request) {
+void Daemon::begin_faults(const RunRequest& request) {
   if (request.faults.empty()) return;
   session_->set_faults(faults_of(request), {request.seed});
   own_faults_ = true;
 }
 
-void Keeper::end_faults() {
+void Daemon::end_faults() {
   if (own_faults_) session_->set_faults(plan_.fabric.ports, plan_.fabric.seed);
   own_faults_ = false;
 }
 
-void Keeper::run_next() {
+void Daemon::run_next() {
   const auto next = std::find_if(clients_.begin(), clients_.end(), [](const Client& client) {
     return client.request && !client.closing && !client.gone;
   });
@@ -161,7 +161,7 @@ void Keeper::run_next() {
   session_->run(commands_of(next->request->commands, session_->hosts()), next->request->folder);
 }
 
-void Keeper::finish_active() {
+void Daemon::finish_active() {
   stop_by_.reset();
   end_faults();
   if (active_->request->counters)
@@ -171,7 +171,7 @@ void Keeper::finish_active() {
   active_ = nullptr;
 }
 
-void Keeper::flush() {
+void Daemon::flush() {
   for (Client& client : clients_) {
     if (!client.out.flush(client.socket.get())) client.gone = true;
     if (client.closing && client.out.empty()) client.gone = true;
@@ -186,7 +186,7 @@ void Keeper::flush() {
   if (active_ == nullptr && session_->running().empty()) stop_by_.reset();
 }
 
-Outcome Keeper::failed(const std::string& why) {
+ExitReport Daemon::failed(const std::string& why) {
   for (Client& client : clients_) {
     if (client.request) client.out.put(message::broken, why);
     client.out.flush(client.socket.get());
@@ -194,7 +194,7 @@ Outcome Keeper::failed(const std::string& why) {
   return {exit_emulation_failed, why, false};
 }
 
-void Keeper::end(const std::function<void()>& before_closing) {
+void Daemon::end(const std::function<void()>& before_closing) {
   session_.reset();
   before_closing();
   clients_.clear();

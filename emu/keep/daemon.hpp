@@ -18,14 +18,14 @@
 namespace gdr::emu {
 
 /// Keeps guests running and executes the requests of clients in them, one at a time, in order.
-class Keeper {
+class Daemon {
  public:
-  Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
+  Daemon(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
 
   /// Serves until a client sends `down`. Calls `on_ready` once, when all guests are up. Returns an
   /// exit code and a reason when guests are not up within `boot_timeout` or a guest fails. Throws
   /// Interrupted and what Session throws.
-  Outcome serve(Duration boot_timeout, const std::function<void()>& on_ready);
+  ExitReport serve(Duration boot_timeout, const std::function<void()>& on_ready);
 
   /// Ends the guests, calls `before_closing`, then closes the connections, which tells the clients
   /// that `down` is complete.
@@ -52,7 +52,7 @@ class Keeper {
   void begin_faults(const RunRequest& request);
   void end_faults();
   void flush();
-  Outcome failed(const std::string& why);
+  ExitReport failed(const std::string& why);
   [[nodiscard]] bool takes_output() const { return active_ == nullptr || !active_->out.full(); }
 
   const SessionPlan& plan_;

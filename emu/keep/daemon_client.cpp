@@ -42,6 +42,8 @@ class Client {
       if (stopped_ && stop_deadline_->passed())
         return {result_.exit_code, "the guests did not stop their command", ""};
     }
+    // Whatever came of stopping the command.
+    if (interrupted_) result_.exit_code = *interrupted_;
     return std::move(result_);
   }
 
@@ -53,7 +55,8 @@ class Client {
       signals_.take();
     } catch (const Interrupted& interrupted) {
       if (stopped_) throw;
-      stop(128 + interrupted.signal);
+      interrupted_ = 128 + interrupted.signal;
+      stop(*interrupted_);
     }
     while (!done_) {
       const auto packet = receive_packet(socket_.get());
@@ -114,6 +117,7 @@ class Client {
   const Say& say_;
   std::optional<Deadline> stop_deadline_{};
   ClientOutcome result_{};
+  std::optional<int> interrupted_{};  // the exit code for it
   bool stopped_ = false;
   bool done_ = false;
 };

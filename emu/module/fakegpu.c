@@ -81,10 +81,12 @@ static struct gdr_gpu_counts counts_of(struct gpu *gpu)
 	mutex_unlock(&gpu->lock);
 	counts.cpu_read = atomic64_read(&gpu->cpu_read);
 	counts.cpu_written = atomic64_read(&gpu->cpu_written);
-	counts.nic_read = atomic64_read(&gpu->nic_read);
-	counts.nic_written = atomic64_read(&gpu->nic_written);
-	counts.host_read = atomic64_read(&host_read);
-	counts.host_written = atomic64_read(&host_written);
+	counts.nic_read = atomic64_read(&gpu->nic.read);
+	counts.nic_read_again = atomic64_read(&gpu->nic.read_again);
+	counts.nic_written = atomic64_read(&gpu->nic.written);
+	counts.host_read = atomic64_read(&host_traffic.read);
+	counts.host_read_again = atomic64_read(&host_traffic.read_again);
+	counts.host_written = atomic64_read(&host_traffic.written);
 	return counts;
 }
 
@@ -103,9 +105,11 @@ static ssize_t counts_show(struct device *device, struct device_attribute *attri
 
 	return sysfs_emit(to,
 			  "regions %llu\nregistered %llu\nall_regions %llu\nrefused %llu\ncpu_read %llu\ncpu_written %llu\n"
-			  "nic_read %llu\nnic_written %llu\nhost_read %llu\nhost_written %llu\n",
+			  "nic_read %llu\nnic_read_again %llu\nnic_written %llu\n"
+			  "host_read %llu\nhost_read_again %llu\nhost_written %llu\n",
 			  counts.regions, counts.registered, counts.all_regions, counts.refused, counts.cpu_read,
-			  counts.cpu_written, counts.nic_read, counts.nic_written, counts.host_read, counts.host_written);
+			  counts.cpu_written, counts.nic_read, counts.nic_read_again, counts.nic_written, counts.host_read,
+			  counts.host_read_again, counts.host_written);
 }
 static DEVICE_ATTR_RO(counts);
 static struct attribute *gpu_attrs[] = {&dev_attr_counts.attr, NULL};
@@ -246,7 +250,7 @@ static const struct file_operations gpu_operations = {
 	.release = gpu_release,
 };
 
-struct gpu *gpu_behind(struct file *file)
+static struct gpu *gpu_behind(struct file *file)
 {
 	return file && file->f_op == &gpu_operations ? gpu_of(file) : NULL;
 }
@@ -357,7 +361,7 @@ static int __init fakegpu_start(void)
 	error = error ?: pci_register_driver(&gpu_driver);
 	if (error)
 		return error;
-	error = start_registration();
+	error = start_registration(gpu_behind);
 	if (error)
 		pci_unregister_driver(&gpu_driver);
 	return error;

@@ -4,6 +4,7 @@
 #define GDR_FAKEGPU_H
 
 #include <linux/atomic.h>
+#include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/memremap.h>
 #include <linux/miscdevice.h>
@@ -11,6 +12,7 @@
 #include <linux/types.h>
 
 #include "gdr_gpu.h"
+#include "nic_traffic.h"
 
 struct gpu {
 	unsigned int index;
@@ -26,17 +28,12 @@ struct gpu {
 	struct list_head ranges; /* by offset */
 	u64 allocated;
 	struct gdr_gpu_counts counts; /* the atomic counts below are separate */
-	atomic64_t cpu_read, cpu_written, nic_read, nic_written;
+	atomic64_t cpu_read, cpu_written;
+	struct nic_traffic nic;
 };
 
-/* The GPU whose memory `file` represents, or NULL. */
-struct gpu *gpu_behind(struct file *file);
-
-/* Bytes that rdma_rxe read from and wrote to memory other than GPU memory. */
-extern atomic64_t host_read, host_written;
-
-/* Hooks into verbs, to check registrations of GPU memory. */
-int start_registration(void);
+/* Hooks into verbs, to check registrations of GPU memory. `find_gpu` returns the GPU whose memory a file represents, or NULL. */
+int start_registration(struct gpu *(*find_gpu)(struct file *file));
 /* "NUMBER SPEED WIDTH": the port speed and width that the RDMA device rxeNUMBER reports (enum ib_port_speed, ib_port_width). */
 int add_nic_rate(const char *text);
 void stop_registration(void);

@@ -3,7 +3,6 @@
  * Intercepts memory registration and deregistration between verbs and the RDMA devices: finds the GPU that the memory belongs to,
  * refuses what a real machine would refuse, and counts. Programs need no changes.
  */
-#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -52,6 +51,8 @@ struct hooked {
 	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access, struct ib_udata *udata);
 	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
 	int (*query_port)(struct ib_device *device, u32 port, struct ib_port_attr *attributes);
+	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *attributes, int mask, struct ib_udata *udata);
+	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
 };
 
 /* A memory region's share of a GPU's window. */
@@ -61,18 +62,14 @@ struct share {
 };
 
 struct registration {
-	struct list_head next;
-	struct ib_mr *mr;
+	struct counted_region region;
 	unsigned int count;
 	struct share shares[MAX_SHARES];
 };
 
-static LIST_HEAD(registrations);
-static DEFINE_SPINLOCK(registrations_lock); /* the NIC looks up registrations in softirqs */
-
 static struct ib_client client;
 
-atomic64_t host_read, host_written;
+static struct gpu *(*gpu_behind)(struct file *file);
 
 /* Finds the GPUs whose memory is mapped from start to end. */
 static int find_gpus(u64 start, u64 end, struct registration *found)
@@ -160,15 +157,6 @@ static void count_registration(const struct registration *registration)
 	}
 }
 
-static void remember(struct registration *registration)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&registrations_lock, flags);
-	list_add(&registration->next, &registrations);
-	spin_unlock_irqrestore(&registrations_lock, flags);
-}
-
 static struct ib_mr *hooked_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access, struct ib_udata *udata)
 {
 	struct hooked *hooked = ib_get_client_data(pd->device, &client);
@@ -193,40 +181,26 @@ static struct ib_mr *hooked_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 		return mr;
 	}
 	__module_get(THIS_MODULE); /* keep the module while GPU memory is registered */
-	registration->mr = mr;
 	count_registration(registration);
-	remember(registration);
+	count_region(&registration->region, mr, &registration->shares[0].gpu->nic);
 	return mr;
-}
-
-static struct registration *forget(struct ib_mr *mr)
-{
-	struct registration *registration, *found = NULL;
-	unsigned long flags;
-
-	spin_lock_irqsave(&registrations_lock, flags);
-	list_for_each_entry(registration, &registrations, next)
-		if (registration->mr == mr)
-			found = registration;
-	if (found)
-		list_del(&found->next);
-	spin_unlock_irqrestore(&registrations_lock, flags);
-	return found;
 }
 
 static int hooked_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	struct hooked *hooked = ib_get_client_data(mr->device, &client);
 	/* Before the region is freed: another region may get its address at once. */
-	struct registration *registration = forget(mr);
+	struct counted_region *region = stop_counting_region(mr);
 	int error = hooked->dereg_mr(mr, udata);
+	struct registration *registration;
 
-	if (!registration)
+	if (!region)
 		return error;
 	if (error) {
-		remember(registration);
+		count_region(region, mr, region->traffic);
 		return error;
 	}
+	registration = container_of(region, struct registration, region);
 	give_back(registration, registration->count);
 	kfree(registration);
 	module_put(THIS_MODULE);
@@ -247,35 +221,22 @@ static int hooked_query_port(struct ib_device *device, u32 port, struct ib_port_
 	return error;
 }
 
-/* An rxe region begins slightly before its struct ib_mr; regions are farther apart than this. */
-#define MR_HEAD 256
-
-/* rxe_mr_copy(region, iova, address, length, direction) is how the NIC moves bytes. */
-static int count_copy(struct kprobe *probe, struct pt_regs *registers)
+static int hooked_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attributes, int mask, struct ib_udata *udata)
 {
-#ifdef CONFIG_X86_64
-	unsigned long region = registers->di;
-	u64 length = (u32)registers->cx;
-	bool from_region = (u32)registers->r8 == 1;
-	atomic64_t *count = from_region ? &host_read : &host_written;
-	struct registration *registration;
-	unsigned long flags;
+	struct hooked *hooked = ib_get_client_data(qp->device, &client);
+	/* Before: a queue pair that is ready may be used at once. One that then cannot be made ready sends nothing. */
+	int error = follow_queue_pair(qp, attributes, mask);
 
-	spin_lock_irqsave(&registrations_lock, flags);
-	list_for_each_entry(registration, &registrations, next) {
-		if ((unsigned long)registration->mr - region >= MR_HEAD)
-			continue;
-		count = from_region ? &registration->shares[0].gpu->nic_read : &registration->shares[0].gpu->nic_written;
-		break;
-	}
-	atomic64_add(length, count); /* its GPU stays while it is listed */
-	spin_unlock_irqrestore(&registrations_lock, flags);
-#endif
-	return 0;
+	return error ?: hooked->modify_qp(qp, attributes, mask, udata);
 }
 
-static struct kprobe copies = {.symbol_name = "rxe_mr_copy", .pre_handler = count_copy};
-static bool counting;
+static int hooked_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	struct hooked *hooked = ib_get_client_data(qp->device, &client);
+
+	forget_queue_pair(qp);
+	return hooked->destroy_qp(qp, udata);
+}
 
 /* The number at the end of rxe0. */
 static int number_of(const char *name)
@@ -312,7 +273,7 @@ static int hook(struct ib_device *device)
 {
 	struct hooked *hooked;
 
-	if (!device->ops.reg_user_mr || !device->ops.dereg_mr)
+	if (!device->ops.reg_user_mr || !device->ops.dereg_mr || !device->ops.modify_qp || !device->ops.destroy_qp)
 		return -EOPNOTSUPP;
 	hooked = kzalloc(sizeof(*hooked), GFP_KERNEL);
 	if (!hooked)
@@ -322,10 +283,14 @@ static int hook(struct ib_device *device)
 	hooked->reg_user_mr = device->ops.reg_user_mr;
 	hooked->dereg_mr = device->ops.dereg_mr;
 	hooked->query_port = device->ops.query_port;
+	hooked->modify_qp = device->ops.modify_qp;
+	hooked->destroy_qp = device->ops.destroy_qp;
 	hooked->linked = hooked->nic >= 0 && link_to_function(device, hooked->nic);
 	ib_set_client_data(device, &client, hooked);
 	device->ops.dereg_mr = hooked_dereg_mr;
 	device->ops.reg_user_mr = hooked_reg_user_mr;
+	device->ops.modify_qp = hooked_modify_qp;
+	device->ops.destroy_qp = hooked_destroy_qp;
 	if (hooked->nic >= 0 && hooked->nic < MAX_NICS && nic_rates[hooked->nic].speed)
 		device->ops.query_port = hooked_query_port;
 	return 0;
@@ -338,6 +303,8 @@ static void unhook(struct ib_device *device, void *data)
 	device->ops.reg_user_mr = hooked->reg_user_mr;
 	device->ops.dereg_mr = hooked->dereg_mr;
 	device->ops.query_port = hooked->query_port;
+	device->ops.modify_qp = hooked->modify_qp;
+	device->ops.destroy_qp = hooked->destroy_qp;
 	if (hooked->linked)
 		sysfs_remove_link(&device->dev.kobj, "device");
 	kfree(hooked);
@@ -345,20 +312,18 @@ static void unhook(struct ib_device *device, void *data)
 
 static struct ib_client client = {.name = "gdr_fakegpu", .add = hook, .remove = unhook};
 
-int start_registration(void)
+int start_registration(struct gpu *(*find_gpu)(struct file *file))
 {
 	int error = start_refusals();
 
 	if (error)
 		return error;
-	counting = !register_kprobe(&copies);
-	if (!counting)
-		pr_err("gdr: bytes that NICs move are not counted: no rxe_mr_copy\n");
+	gpu_behind = find_gpu;
+	start_counting();
 	error = ib_register_client(&client);
 	if (!error)
 		return 0;
-	if (counting)
-		unregister_kprobe(&copies);
+	stop_counting();
 	stop_refusals();
 	return error;
 }
@@ -366,7 +331,6 @@ int start_registration(void)
 void stop_registration(void)
 {
 	ib_unregister_client(&client);
-	if (counting)
-		unregister_kprobe(&copies);
+	stop_counting();
 	stop_refusals();
 }

@@ -89,14 +89,14 @@ std::optional<int> Process::exit_code() {
   return exit_code_;
 }
 
-Finished run_to_end(const std::vector<std::string>& arguments, Signals& signals) {
+CommandResult run_to_end(const std::vector<std::string>& arguments, Signals& signals) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
   const UniqueFd from(ends[0]);
   UniqueFd to(ends[1]);
   Process process(arguments, to.get());
   to.reset();
-  Finished finished;
+  CommandResult result;
   bool open = true;
   while (open || !process.exit_code()) {
     pollfd ready[] = {{signals.fd(), POLLIN, 0}, {open ? from.get() : -1, POLLIN, 0}};
@@ -106,23 +106,23 @@ Finished run_to_end(const std::vector<std::string>& arguments, Signals& signals)
     if (ready[1].revents == 0) continue;
     char buffer[4096];
     const ssize_t got = read(from.get(), buffer, sizeof buffer);
-    if (got > 0) finished.output.append(buffer, static_cast<std::size_t>(got));
+    if (got > 0) result.output.append(buffer, static_cast<std::size_t>(got));
     else open = false;
   }
-  finished.exit_code = *process.exit_code();
-  return finished;
+  result.exit_code = *process.exit_code();
+  return result;
 }
 
 std::string run_or_throw(const std::vector<std::string>& arguments, Signals& signals,
                          std::string_view purpose) {
   if (!is_in_path(arguments[0]))
     throw InputError(fmt::format("{}: the program {} is not installed", purpose, arguments[0]));
-  Finished finished = run_to_end(arguments, signals);
-  if (finished.exit_code == 0) return std::move(finished.output);
+  CommandResult result = run_to_end(arguments, signals);
+  if (result.exit_code == 0) return std::move(result.output);
   constexpr std::size_t shown = 600;
-  const std::string& all = finished.output;
+  const std::string& all = result.output;
   throw InputError(fmt::format("{}: \"{}\" failed with {}: {}", purpose, fmt::join(arguments, " "),
-                               finished.exit_code,
+                               result.exit_code,
                                all.size() > shown ? all.substr(all.size() - shown) : all));
 }
 

@@ -31,13 +31,13 @@ class Process {
   std::optional<int> exit_code_;
 };
 
-struct Finished {
+struct CommandResult {
   int exit_code = 0;
   std::string output;  ///< standard output and error
 };
 
 /// Runs a command to its end. Throws Interrupted (the command is killed) and std::system_error.
-Finished run_to_end(const std::vector<std::string>& arguments, Signals& signals);
+CommandResult run_to_end(const std::vector<std::string>& arguments, Signals& signals);
 
 /// The same for a command that must work. Throws InputError: `purpose`, the command and the end of
 /// its output.

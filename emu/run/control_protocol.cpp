@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdint>
 
 #include "emu/process/shell.hpp"
+#include "src/common/base64.hpp"
 
 namespace gdr::emu {
 namespace {
@@ -41,32 +41,15 @@ std::optional<GuestMessage> parse_guest_message(std::string_view line) {
 }
 
 std::string run_message(const std::string& command, const std::string& folder) {
-  return fmt::format("run {}\n",
-                     base64(fmt::format("cd {} || exit 125\n{}",
-                                        shell_word(folder.empty() ? "/" : folder), command)));
+  return fmt::format(
+      "run {}\n", encode_base64(fmt::format("cd {} || exit 125\n{}",
+                                            shell_word(folder.empty() ? "/" : folder), command)));
 }
 
 std::string stop_message() { return "stop\n"; }
 
 std::string barrier_message(const std::string& token, const std::string& failure) {
   return fmt::format("barrier {} {}\n", token, failure.empty() ? "go" : failure);
-}
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const auto byte = [&](std::size_t i) {
-      return at + i < bytes.size()
-                 ? static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i]))
-                 : 0U;
-    };
-    const std::uint32_t three = (byte(0) << 16U) | (byte(1) << 8U) | byte(2);
-    for (std::size_t digit = 0; digit < 4; ++digit)
-      text += at + digit <= bytes.size() ? digits[(three >> (18U - 6U * digit)) & 63U] : '=';
-  }
-  return text;
 }
 
 }  // namespace gdr::emu

@@ -43,6 +43,4 @@ std::string barrier_message(const std::string& token, const std::string& failure
 /// A command longer than this does not fit into one argument of a shell.
 inline constexpr std::size_t longest_command = 100'000;
 
-std::string base64(std::string_view bytes);
-
 }  // namespace gdr::emu

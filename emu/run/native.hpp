@@ -18,10 +18,10 @@ struct NativeMachine {
 };
 NativeMachine look_at_machine();
 
-/// A phrase each; empty when --native can be used.
+/// One phrase for each thing that is missing; empty when --native can be used.
 std::vector<std::string> missing_for_native(const NativeMachine& machine);
 
-/// A host on this machine: an rxe device a NIC, each on a dummy interface of its own.
+/// A host on this machine: one rxe device per NIC, each on a dummy interface of its own.
 struct NativePlan {
   std::vector<std::vector<std::string>> set_up;
   std::vector<std::vector<std::string>> take_down;  ///< in this order; each is tried

@@ -43,14 +43,15 @@ void turn_until(Session& session, Signals& signals, const Deadline& deadline,
   }
 }
 
-Outcome run_guests(const SessionPlan& plan, const std::vector<std::optional<std::string>>& commands,
-                   const std::string& folder, Duration timeout, Signals& signals,
-                   const Session::Output& output) {
+ExitReport run_guests(const SessionPlan& plan,
+                      const std::vector<std::optional<std::string>>& commands,
+                      const std::string& folder, Duration timeout, Signals& signals,
+                      const Session::Output& output) {
   const Deadline deadline(timeout);
   Session session(plan, output);
   const auto failed = [&] {
-    return Outcome{exit_emulation_failed, session.failure(), session.failed_early(),
-                   session.counters()};
+    return ExitReport{exit_emulation_failed, session.failure(), session.failed_early(),
+                      session.counters()};
   };
   turn_until(session, signals, deadline, [&] { return session.ready(); });
   if (!session.failure().empty()) return failed();

@@ -16,7 +16,7 @@ inline constexpr int exit_timeout = 124;
 inline constexpr int exit_emulation_failed = 125;
 
 /// How a run ended.
-struct Outcome {
+struct ExitReport {
   int exit_code = 0;
   std::string error;  ///< a line for standard error; empty when all commands were run to their end
   bool before_commands =
@@ -47,9 +47,10 @@ void turn_until(Session& session, Signals& signals, const Deadline& deadline,
 /// Starts the guests, lets all commands start when all guests are up, and hands their output on.
 /// The exit code is that of the first command to fail. All QEMUs are gone when this returns or
 /// throws. Throws Interrupted.
-Outcome run_guests(const SessionPlan& plan, const std::vector<std::optional<std::string>>& commands,
-                   const std::string& folder, Duration timeout, Signals& signals,
-                   const Session::Output& output);
+ExitReport run_guests(const SessionPlan& plan,
+                      const std::vector<std::optional<std::string>>& commands,
+                      const std::string& folder, Duration timeout, Signals& signals,
+                      const Session::Output& output);
 
 /// Writes all of it to standard output or error. Throws std::system_error.
 void write_all(int to, std::string_view text);

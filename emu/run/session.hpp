@@ -21,9 +21,9 @@ namespace gdr::emu {
 /// Everything that is decided before guests start.
 struct SessionPlan {
   std::vector<GuestPlan> guests;
-  fabric::FabricOptions fabric;  ///< a port a NIC, in the order of guests and their nics; sockets
-                                 ///< are made with the guests
-  fabric::FrameTap tap;          ///< hears every frame of the fabric; empty: nobody does
+  /// One port per NIC, in the order of guests and their nics. Sockets are made with the guests.
+  fabric::FabricOptions fabric;
+  fabric::FrameTap tap;  ///< called with every frame of the fabric; may be empty
 };
 
 /// The ports of the fabric: HOST/NIC, hosts and NICs in the order of the plans.
@@ -34,13 +34,14 @@ std::vector<fabric::PortOptions> fabric_ports(const std::vector<GuestPlan>& gues
 /// does what can be done. All QEMUs go with it.
 class Session {
  public:
-  /// Hears each line of a guest's output.
+  /// Called with each line of a guest's output.
   using Output = std::function<void(const std::string& host, Stream stream, std::string_view line)>;
 
-  /// Starts a QEMU a guest. Throws InputError, std::system_error.
+  /// Starts one QEMU per guest. Throws InputError, std::system_error.
   Session(const SessionPlan& plan, Output output);
 
-  /// Adds what to wait for. Without output the guests' output waits, too, and so will the guests.
+  /// Adds what to wait for. With with_output=false the guests' output is not read; a guest blocks
+  /// when its channel is full.
   void wait_for(std::vector<pollfd>& fds, bool with_output = true) const;
   void turn(bool with_output = true);
 
@@ -53,8 +54,8 @@ class Session {
   /// With failure(): a QEMU ended before any command was started, so another try may do.
   [[nodiscard]] bool failed_early() const { return failed_early_; }
 
-  /// Runs a shell command a host, in `folder`; hosts without one run nothing. All guests are ready,
-  /// none runs a command. With the first commands the fabric's faults begin to hold.
+  /// Runs each host's shell command in `folder`; hosts with nullopt run nothing. All guests must be
+  /// ready. With the first commands the fabric's faults begin to hold.
   void run(const std::vector<std::optional<std::string>>& commands, const std::string& folder);
   /// What the fabric's links do from now on: ports as fabric_ports() gives them.
   void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) {

@@ -18,13 +18,12 @@
 namespace gdr::cli {
 namespace {
 
-int native(const EmulateOptions& options) {
+int native(const EmulateOptions& options, emu::Signals& signals) {
   const Topology topology = load_topology(options.topology, parse_settings(options.settings));
   const emu::NativePlan plan = emu::plan_native(topology);
   const auto commands = emu::commands_of(options.commands, {topology.hosts.front().name});
   const auto missing = emu::missing_for_native(emu::look_at_machine());
   if (!missing.empty()) throw InputError(fmt::format("--native: {}", fmt::join(missing, "; ")));
-  emu::Signals signals;
   const int exit_code =
       emu::run_native(plan, *commands.front(), parse_duration(options.timeout), signals);
   if (exit_code == emu::exit_timeout)
@@ -32,12 +31,11 @@ int native(const EmulateOptions& options) {
   return exit_code;
 }
 
-int emulate(const EmulateOptions& options, const ModelLibrary& models) {
+int emulate(const EmulateOptions& options, const ModelLibrary& models, emu::Signals& signals) {
   EmulationInput input(options, models);
   const Duration timeout = parse_duration(options.timeout);
   std::vector<std::optional<std::string>> commands;
   if (!options.dry_run) commands = emu::commands_of(options.commands, input.hosts());
-  emu::Signals signals;
   input.prepare(signals);
   if (options.dry_run) {
     for (const emu::GuestPlan& guest : input.plan("RUN").guests)
@@ -49,21 +47,27 @@ int emulate(const EmulateOptions& options, const ModelLibrary& models) {
   const auto run = [&] {
     return emu::run_guests(plan, commands, input.folder(), timeout, signals, emu::print_line);
   };
-  emu::Outcome outcome = run();
-  if (outcome.before_commands) {
-    say(outcome.error);
+  emu::ExitReport report = run();
+  if (report.before_commands) {
+    say(report.error);
     say("starting the guests once more");
-    outcome = run();
+    report = run();
   }
-  if (!outcome.error.empty()) say(outcome.error);
-  report_traffic(options, to_json(outcome.counters));
-  return outcome.exit_code;
+  if (!report.error.empty()) say(report.error);
+  report_traffic(options, to_json(report.counters));
+  return report.exit_code;
 }
 
-/// Signals that end the program are no errors.
-int interruptible(const std::function<int()>& run) {
+using Run = std::function<int(emu::Signals&)>;
+
+/// The exit code of `run`, or 128 + N when signal N came at any moment from its beginning until
+/// all that it started has ended, even if it did not look any more.
+int interruptible(const Run& run) {
+  emu::Signals signals;
   try {
-    return run();
+    const int exit_code = run(signals);
+    signals.take();
+    return exit_code;
   } catch (const emu::Interrupted& interrupted) {
     return 128 + interrupted.signal;
   }
@@ -73,8 +77,10 @@ int run_plain(const EmulateOptions& options, const ModelLibrary& models) {
   if (options.probe) return emulate_probe();
   if (options.topology.empty())
     throw InputError("topology is required; \"gdr emulate --help\" says what there is");
-  if (options.compare) return interruptible([&] { return emulate_compare(options, models); });
-  return interruptible([&] { return options.native ? native(options) : emulate(options, models); });
+  return interruptible([&](emu::Signals& signals) {
+    if (options.compare) return emulate_compare(options, models, signals);
+    return options.native ? native(options, signals) : emulate(options, models, signals);
+  });
 }
 
 using Options = std::shared_ptr<EmulateOptions>;
@@ -156,7 +162,7 @@ void add_compare_options(CLI::App& command, const Options& options) {
 }
 
 void add_kept(CLI::App& emulate, Context& context, const Options& options) {
-  const auto finish = [&context](CLI::App* command, const char* example, std::function<int()> run) {
+  const auto finish = [&context](CLI::App* command, const char* example, Run run) {
     command->footer(std::string("Example:\n  ") + example);
     command->callback([run = std::move(run), &context] { context.exit_code = interruptible(run); });
   };
@@ -169,7 +175,9 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
   up->add_flag("--replace", options->replace, "end guests of that name first");
   add_guest_options(*up, options);
   finish(up, "gdr emulate up test topologies/clusters/two-dgx-a100.json",
-         [options, &context] { return emulate_up(*options, *context.models); });
+         [options, &context](emu::Signals& signals) {
+           return emulate_up(*options, *context.models, signals);
+         });
   CLI::App* in = emulate.add_subcommand("in", "Run a command in guests that are up");
   in->add_option("name", options->name, "their name")->required();
   add_command_options(*in, options,
@@ -179,13 +187,15 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
         "what links do while the command runs, instead of what up said; may be given again")
       ->allow_extra_args(false);
   in->add_option("--seed", options->seed, "of all chances of --fault")->capture_default_str();
-  finish(in, "gdr emulate in test -- ibv_devices", [options] { return emulate_in(*options); });
+  finish(in, "gdr emulate in test -- ibv_devices",
+         [options](emu::Signals& signals) { return emulate_in(*options, signals); });
   CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");
   down->add_option("name", options->name, "their name")->required();
-  finish(down, "gdr emulate down test", [options] { return emulate_down(*options); });
+  finish(down, "gdr emulate down test",
+         [options](emu::Signals& signals) { return emulate_down(*options, signals); });
   finish(emulate.add_subcommand("list",
                                 "Guests that are up: name, process, hosts, topology, its file"),
-         "gdr emulate list", [] { return emulate_list(); });
+         "gdr emulate list", [](emu::Signals&) { return emulate_list(); });
 }
 
 }  // namespace

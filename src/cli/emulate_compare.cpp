@@ -330,7 +330,7 @@ void Comparison::observe(ComparedPath& path, const Counted& before, const Counte
   try {
     path.observed.from = side(plan, plan.transfer.from, *plan.from_nic, before, after);
     path.observed.to = side(plan, plan.transfer.to, *plan.to_nic, before, after);
-    path.agreement = agreement::compare(graph_, plan, path.observed);
+    path.audit = agreement::audit(graph_, plan, path.observed);
   } catch (const InputError& error) {
     path.failure = error.what();
   }
@@ -338,13 +338,13 @@ void Comparison::observe(ComparedPath& path, const Counted& before, const Counte
 
 }  // namespace
 
-int emulate_compare(const EmulateOptions& options, const ModelLibrary& models) {
+int emulate_compare(const EmulateOptions& options, const ModelLibrary& models,
+                    emu::Signals& signals) {
   check_programs(options);
   EmulationInput input(options, models);
   const Graph graph(input.topology());
   std::vector<SkippedPath> skipped;
   std::vector<ComparedPath> paths = plans_of(graph, models, options, skipped);
-  emu::Signals signals;
   input.prepare(signals);
   bool again = false;
   auto code = Comparison(options, input, graph, signals).run(paths, again);

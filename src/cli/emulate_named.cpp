@@ -56,11 +56,11 @@ struct Handover {
 };
 
 /// The background process: the guests live as long as it.
-int keep(const EmulateOptions& options, const EmulationInput& input, Handover& handover) {
+int keep(const EmulateOptions& options, const EmulationInput& input, Handover& handover,
+         emu::Signals& signals) {
   setsid();
-  close_all_but({handover.lock.get(), handover.listener.get(), handover.ready.get()});
+  close_all_but({handover.lock.get(), handover.listener.get(), handover.ready.get(), signals.fd()});
   to_null({STDIN_FILENO, STDOUT_FILENO});
-  emu::Signals signals;
   std::string failure;
   int exit_code = 0;
   const auto remove = [&] {
@@ -70,23 +70,23 @@ int keep(const EmulateOptions& options, const EmulationInput& input, Handover& h
   try {
     const emu::RunFolder folder;
     const emu::SessionPlan plan = input.plan(folder.path());
-    emu::Keeper keeper(plan, handover.listener, signals, say);
+    emu::Daemon daemon(plan, handover.listener, signals, say);
     bool is_ready = false;
-    const auto outcome = keeper.serve(parse_duration(options.timeout), [&] {
+    const auto report = daemon.serve(parse_duration(options.timeout), [&] {
       is_ready = true;
       (void)!write(handover.ready.get(), "r", 1);
       handover.ready.reset();
       // From now on nobody reads it; whoever waits for the end of `up`'s output sees it.
       to_null({STDERR_FILENO});
     });
-    exit_code = outcome.exit_code;
-    if (!outcome.error.empty()) say(outcome.error);
-    if (is_ready) failure = outcome.error;
-    if (!is_ready && outcome.error.empty()) {
+    exit_code = report.exit_code;
+    if (!report.error.empty()) say(report.error);
+    if (is_ready) failure = report.error;
+    if (!is_ready && report.error.empty()) {
       say(options.name + " was taken down before its guests were up");
       exit_code = emu::exit_emulation_failed;
     }
-    keeper.end(remove);
+    daemon.end(remove);
   } catch (const emu::Interrupted& interrupted) {
     exit_code = 128 + interrupted.signal;
     remove();
@@ -98,24 +98,17 @@ int keep(const EmulateOptions& options, const EmulationInput& input, Handover& h
 }
 
 /// Waits until the guests are up, or the background process has ended.
-int wait_for(pid_t keeper, UniqueFd ready) {
-  emu::Signals signals;
-  char byte = 0;
+int wait_for(pid_t daemon, const UniqueFd& ready, emu::Signals& signals) {
   for (;;) {
     pollfd fds[] = {{signals.fd(), POLLIN, 0}, {ready.get(), POLLIN, 0}};
     if (poll(fds, 2, -1) < 0 && errno != EINTR)
       throw std::system_error(errno, std::generic_category(), "poll");
-    try {
-      signals.take();
-    } catch (const emu::Interrupted&) {
-      kill(keeper, SIGTERM);
-      waitpid(keeper, nullptr, 0);
-      throw;
-    }
+    signals.take();
     if (fds[1].revents == 0) continue;
+    char byte = 0;
     if (read(ready.get(), &byte, 1) == 1) return 0;
     int status = 0;
-    waitpid(keeper, &status, 0);
+    waitpid(daemon, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 }
@@ -138,67 +131,68 @@ class FilesRemover {
 
 }  // namespace
 
-int emulate_up(const EmulateOptions& options, const ModelLibrary& models) {
+int emulate_up(const EmulateOptions& options, const ModelLibrary& models, emu::Signals& signals) {
   Handover handover{files_of(options), {}, {}, {}};
   EmulationInput input(options, models);
   parse_duration(options.timeout);
-  if (options.replace && emu::in_use(handover.files)) {
-    emu::Signals signals;
+  if (options.replace && emu::in_use(handover.files))
     say(emu::take_down(handover.files, options.name, signals));
-  }
   auto lock = emu::take_name(handover.files);
   if (!lock)
     throw InputError(
         fmt::format("{} is in use; gdr emulate down {} ends it", options.name, options.name));
   FilesRemover remover(handover.files);
   handover.lock = std::move(*lock);
-  {
-    emu::Signals signals;
-    input.prepare(signals);
-  }
+  input.prepare(signals);
   handover.listener = emu::listen_at(handover.files.socket);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   UniqueFd ready(ends[0]);
   handover.ready = UniqueFd(ends[1]);
   std::fflush(nullptr);
-  const pid_t keeper = fork();
-  if (keeper < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  const pid_t daemon = fork();
+  if (daemon < 0) throw std::system_error(errno, std::generic_category(), "fork");
   remover.hand_over();
-  if (keeper == 0) {
+  if (daemon == 0) {
     (void)ready.release();  // closed with all the others
-    return keep(options, input, handover);
+    return keep(options, input, handover, signals);
   }
-  const std::string about = fmt::format("{} {} {} {}\n", keeper, input.topology().hosts.size(),
+  const std::string about = fmt::format("{} {} {} {}\n", daemon, input.topology().hosts.size(),
                                         input.topology().name, options.topology);
   (void)!pwrite(handover.lock.get(), about.data(), about.size(), 0);
   handover.lock.reset();
   handover.listener.reset();
   handover.ready.reset();
-  const int exit_code = wait_for(keeper, std::move(ready));
-  if (exit_code == 0)
-    say(fmt::format("{} is up: gdr emulate in {} -- COMMAND", options.name, options.name));
-  return exit_code;
+  try {
+    const int exit_code = wait_for(daemon, ready, signals);
+    signals.take();
+    if (exit_code == 0)
+      say(fmt::format("{} is up: gdr emulate in {} -- COMMAND", options.name, options.name));
+    signals.take();  // the last moment at which the guests can still be taken down
+    return exit_code;
+  } catch (const emu::Interrupted&) {
+    kill(daemon, SIGTERM);
+    waitpid(daemon, nullptr, 0);
+    throw;
+  }
 }
 
-int emulate_in(const EmulateOptions& options) {
+int emulate_in(const EmulateOptions& options, emu::Signals& signals) {
   const emu::SessionFiles files = files_of(options);
   const Duration timeout = parse_duration(options.timeout);
   if (options.commands.command.empty() && options.commands.on.empty())
     emu::commands_of(options.commands, {});
-  emu::Signals signals;
   const bool counters = options.traffic || !options.counters.empty() || !options.faults.empty();
   const std::string faults = fmt::format("{}", fmt::join(options.faults, ";"));
   const emu::RunRequest request{options.commands, fs::current_path(), counters, faults,
                                 options.seed};
-  const auto outcome = emu::run_in(files, options.name, request, timeout, signals, say);
-  if (!outcome.error.empty()) say(outcome.error);
-  if (!outcome.counters.empty()) report_traffic(options, json::parse(outcome.counters, "counters"));
-  return outcome.exit_code;
+  const auto report = emu::run_in(files, options.name, request, timeout, signals, say);
+  if (!report.error.empty()) say(report.error);
+  if (!report.counters.empty()) report_traffic(options, json::parse(report.counters, "counters"));
+  return report.exit_code;
 }
 
-int emulate_down(const EmulateOptions& options) {
-  emu::Signals signals;
+int emulate_down(const EmulateOptions& options, emu::Signals& signals) {
   say(emu::take_down(files_of(options), options.name, signals));
   return 0;
 }

@@ -76,15 +76,16 @@ class EmulationInput {
 
 /// --compare: transfers in guests, and what was observed beside the plans. The exit code. Throws
 /// InputError, Interrupted.
-int emulate_compare(const EmulateOptions& options, const ModelLibrary& models);
+int emulate_compare(const EmulateOptions& options, const ModelLibrary& models,
+                    emu::Signals& signals);
 
 /// One sentence each: how guests would run, and what is missing. The exit code.
 int emulate_probe();
 
-// Guests that are kept. Each returns the exit code.
-int emulate_up(const EmulateOptions& options, const ModelLibrary& models);
-int emulate_in(const EmulateOptions& options);
-int emulate_down(const EmulateOptions& options);
+// Guests that are kept. Each returns the exit code. Throws InputError, Interrupted.
+int emulate_up(const EmulateOptions& options, const ModelLibrary& models, emu::Signals& signals);
+int emulate_in(const EmulateOptions& options, emu::Signals& signals);
+int emulate_down(const EmulateOptions& options, emu::Signals& signals);
 int emulate_list();
 
 /// What crossed each link, from the JSON of fabric::FabricCounters.

@@ -96,6 +96,10 @@ TransportOptions transport_options(const Options& options, const MeasurePlan& pl
   result.limit = parse_duration(!options.limit.empty()        ? options.limit
                                 : options.devices == "double" ? "1h"
                                                               : "60s");
+  // Who allows an operation more than the usual time, as on a slow emulated host, allows the set-up
+  // as much.
+  if (!options.limit.empty() && result.limit.seconds > result.setup_limit.seconds)
+    result.setup_limit = result.limit;
   return result;
 }
 
@@ -388,8 +392,10 @@ void add_options(CLI::App& command, Options& options) {
       ->check(CLI::IsMember({"tcp", "rdma_cm"}))
       ->capture_default_str();
   command.add_option("--port", options.port, "of the server")->capture_default_str();
-  command.add_option("--limit", options.limit,
-                     "of one operation (default: 60s; of the double's clock 1h)");
+  command.add_option(
+      "--limit", options.limit,
+      "of one operation (default: 60s; of the double's clock 1h); of the set-up, too, when longer "
+      "than its 10s");
   command.add_option(
       "--connect-limit", options.connect_limit,
       "until the server listens (default: 30s); of a server: until its client comes (600s)");

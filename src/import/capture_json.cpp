@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/common/base64.hpp"
 #include "src/common/json_reader.hpp"
 #include "src/common/terminal_text.hpp"
 #include "src/import/host_facts.hpp"
@@ -79,9 +80,7 @@ json::Value to_json(const Capture& capture) {
   json::Object binary;
   for (const auto& [path, content] : capture.files.files()) {
     if (is_plain(content)) files.emplace_back(path, content);
-    else
-      binary.emplace_back(path,
-                          encode_base64(std::vector<std::uint8_t>(content.begin(), content.end())));
+    else binary.emplace_back(path, encode_base64(content));
   }
   json::Object links;
   for (const auto& [path, target] : capture.files.links()) links.emplace_back(path, target);

@@ -5,15 +5,13 @@
 
 #include <array>
 
+#include "src/common/base64.hpp"
 #include "src/common/error.hpp"
 #include "src/common/terminal_text.hpp"
 #include "src/import/config_space.hpp"
 
 namespace gdr::observed {
 namespace {
-
-constexpr std::string_view alphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 const std::string* text_member(const json::Value& object, std::string_view name) {
   const json::Value* member = object.find(name);
@@ -104,34 +102,6 @@ Entry read_entry(const json::Value& object, const std::string& place) {
 }
 
 }  // namespace
-
-std::vector<std::uint8_t> decode_base64(std::string_view text, const std::string& place) {
-  std::vector<std::uint8_t> bytes;
-  unsigned held = 0;
-  int bits = 0;
-  for (const char c : text) {
-    if (c == '=' || c == '\n' || c == '\r') continue;
-    const auto value = alphabet.find(c);
-    if (value == std::string_view::npos) throw InputError(fmt::format("{}: not base64", place));
-    held = held << 6U | static_cast<unsigned>(value);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes.push_back(static_cast<std::uint8_t>(held >> static_cast<unsigned>(bits) & 0xffU));
-  }
-  return bytes;
-}
-
-std::string encode_base64(const std::vector<std::uint8_t>& bytes) {
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto at = [&](std::size_t n) { return i + n < bytes.size() ? bytes[i + n] : 0U; };
-    const unsigned three = at(0) << 16U | at(1) << 8U | at(2);
-    for (std::size_t n = 0; n < 4; ++n)
-      text += i + n > bytes.size() ? '=' : alphabet[three >> (18 - 6 * n) & 0x3fU];
-  }
-  return text;
-}
 
 std::vector<std::uint8_t> inflate(const std::vector<std::uint8_t>& packed, std::size_t most,
                                   const std::string& place) {

@@ -91,6 +91,11 @@ class Lines {
   std::vector<Line> lines_;
 };
 
+/// By the NICs of both hosts, for packets that were built before.
+Bytes read_again(const ComparedPath& path) {
+  return path.observed.from.module.read_again + path.observed.to.module.read_again;
+}
+
 std::string path_text(const Graph& graph, const ComparedPath& path) {
   const Topology& topology = graph.topology();
   const Transfer& transfer = path.plan.transfer;
@@ -100,18 +105,19 @@ std::string path_text(const Graph& graph, const ComparedPath& path) {
   if (!path.failure.empty())
     return text + "  " + wrapped("nothing to compare: " + path.failure, 2, width - 2) + "\n";
   Lines lines;
-  for (const Row& row : path.agreement.stages) lines.add(row);
-  for (const Row& row : path.agreement.host_memory) lines.add(row);
-  for (const Row& row : path.agreement.beside)
+  for (const Row& row : path.audit.stages) lines.add(row);
+  for (const Row& row : path.audit.host_memory) lines.add(row);
+  for (const Row& row : path.audit.beside)
     if (!row.equal()) lines.add(row);
-  const bool rest = std::any_of(path.agreement.beside.begin(), path.agreement.beside.end(),
+  const bool rest = std::any_of(path.audit.beside.begin(), path.audit.beside.end(),
                                 [](const Row& row) { return row.equal(); });
   if (rest) lines.add({"any", "everything else", "0", "0", "yes"}, {"all"});
   const agreement::WireBytes wire = path.observed.from.sent + path.observed.to.sent;
   return text + lines.text() +
-         fmt::format("  control beside it: {} in RDMA sends, {} in TCP; sent again by RDMA: {}\n",
-                     to_string(wire.sent), to_string(wire.stream_control),
-                     to_string(wire.written_again + wire.sent_again + wire.read_again));
+         fmt::format("  control beside it: {} in RDMA sends, {} in TCP\n", to_string(wire.sent),
+                     to_string(wire.stream_control)) +
+         fmt::format("  again, beside it: {} sent, {} read by NICs\n", to_string(wire.again()),
+                     to_string(read_again(path)));
 }
 
 /// "staged: copy-engine h0/gpu0 > h0/numa0"
@@ -121,8 +127,7 @@ std::vector<std::string> unequal(const std::vector<ComparedPath>& paths) {
     const std::string_view word = to_string(path.plan.transfer.path);
     if (!path.failure.empty()) names.push_back(fmt::format("{}: {}", word, path.failure));
     else
-      for (const auto* rows :
-           {&path.agreement.stages, &path.agreement.beside, &path.agreement.host_memory})
+      for (const auto* rows : {&path.audit.stages, &path.audit.beside, &path.audit.host_memory})
         for (const Row& row : *rows)
           if (!row.equal()) names.push_back(fmt::format("{}: {}", word, name(row)));
   }
@@ -161,12 +166,13 @@ json::Value path_to_json(const Graph& graph, const ComparedPath& path) {
     return value;
   }
   const agreement::WireBytes wire = path.observed.from.sent + path.observed.to.sent;
-  value.set("stages", rows_to_json(path.agreement.stages));
-  value.set("host_memory", rows_to_json(path.agreement.host_memory));
-  value.set("beside", rows_to_json(path.agreement.beside));
+  value.set("stages", rows_to_json(path.audit.stages));
+  value.set("host_memory", rows_to_json(path.audit.host_memory));
+  value.set("beside", rows_to_json(path.audit.beside));
   value.set("control_bytes",
             json::Object{{"sends", wire.sent.count}, {"tcp", wire.stream_control.count}});
-  value.set("repeated_bytes", (wire.written_again + wire.sent_again + wire.read_again).count);
+  value.set("repeated_bytes", wire.again().count);
+  value.set("read_again_bytes", read_again(path).count);
   return value;
 }
 

@@ -12,9 +12,9 @@ namespace gdr::report {
 struct ComparedPath {
   TransferPlan plan;
   agreement::Observation observed;
-  agreement::Agreement agreement;
+  agreement::ByteAudit audit;
   std::string failure;  ///< why there is nothing to compare; empty: there is
-  [[nodiscard]] bool equal() const { return failure.empty() && agreement.equal(); }
+  [[nodiscard]] bool equal() const { return failure.empty() && audit.equal(); }
 };
 /// A path that the topology does not allow, of "all".
 struct SkippedPath {

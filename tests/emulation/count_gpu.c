@@ -8,6 +8,6 @@
 int main(void) {
   struct gdr_gpu_counts counts;
   if (ioctl(open("/dev/gdr-gpu0", O_RDWR), GDR_GPU_COUNTS, &counts) != 0) return 1;
-  printf("nic_read %llu nic_written %llu\n", counts.nic_read, counts.nic_written);
+  printf("nic_read %llu again %llu nic_written %llu\n", counts.nic_read, counts.nic_read_again, counts.nic_written);
   return 0;
 }

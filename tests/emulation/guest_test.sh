@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What guests show of their topology, and what GPUs refuse, one case a run: guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
+# What guests show of their topology, and what GPUs refuse: guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
 set -uo pipefail
 gdr=$1 source=$2 case=$3 compare_capture=$4
 work=$(mktemp -d)
@@ -9,7 +9,9 @@ failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 
 # emulate ARGUMENT...: output in $work/out
-emulate() { "$gdr" emulate --timeout 280s "$@" >"$work/out" 2>&1 || fail "gdr emulate $*: $(tail -n 20 "$work/out")"; }
+# How many times longer than usual guests take here (kernel.sh).
+slowness=$(cat "${GDR_GUEST_SLOWNESS:-/dev/null}" 2>/dev/null || true)
+emulate() { "$gdr" emulate --timeout $((280 * ${slowness:-1}))s "$@" >"$work/out" 2>&1 || fail "gdr emulate $*: $(tail -n 20 "$work/out")"; }
 
 # same_machine TOPOLOGY [--set SETTING]...: what was captured inside is the topology.
 same_machine() {

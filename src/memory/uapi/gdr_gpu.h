@@ -4,8 +4,8 @@
  *
  * mmap() at offset X maps bytes [X, X + length) of the GPU's BAR. Any range may be mapped, allocated or not: a program that knows
  * nothing of this interface (ib_write_bw --mmap=/dev/gdr-gpu0) maps from 0. pread() and pwrite() copy, as a GPU's copy engine does,
- * and are counted; accesses to a mapping are not. /sys/class/misc/gdr-gpuN/counts has the counts as text. The ioctls below keep programs that know them out of each other's way. What was
- * allocated through a descriptor is freed when its last copy is closed.
+ * and are counted; accesses to a mapping are not. /sys/class/misc/gdr-gpuN/counts has the counts as text. The ioctls below keep
+ * programs that know them apart. What was allocated through a descriptor is freed when its last copy is closed.
  */
 #ifndef GDR_GPU_H
 #define GDR_GPU_H
@@ -35,10 +35,13 @@ struct gdr_gpu_counts {
 	__u64 refused;     /* registrations that were refused */
 	__u64 cpu_read;    /* bytes copied by pread() */
 	__u64 cpu_written; /* bytes copied by pwrite() */
-	__u64 nic_read;    /* bytes that rdma_rxe took out of its memory, repeated ones included */
-	__u64 nic_written; /* bytes that rdma_rxe put into it */
-	__u64 host_read;    /* bytes that rdma_rxe took out of memory that is no GPU's, in the whole guest, repeated ones included */
-	__u64 host_written; /* bytes that rdma_rxe put into such memory */
+	__u64 nic_read;    /* bytes that rdma_rxe took out of its memory, those of each message once */
+	__u64 nic_read_again; /* bytes that it took out once more, for packets that it had built before */
+	__u64 nic_written; /* bytes that it put into it */
+	/* The same of memory that is no GPU's, in the whole guest. */
+	__u64 host_read;
+	__u64 host_read_again;
+	__u64 host_written;
 };
 
 #define GDR_GPU_QUERY _IOR('G', 0, struct gdr_gpu_query)

@@ -20,8 +20,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::string counts(unsigned gpu, std::uint64_t from) {
   std::string text;
-  for (const char* name : {"regions", "cpu_read", "cpu_written", "nic_read", "nic_written",
-                           "host_read", "host_written"})
+  for (const char* name : {"regions", "cpu_read", "cpu_written", "nic_read", "nic_read_again",
+                           "nic_written", "host_read", "host_read_again", "host_written"})
     text += fmt::format("/sys/class/misc/gdr-gpu{}/counts:{} {}\n", gpu, name, from++);
   return text;
 }
@@ -38,8 +38,14 @@ TEST(AgreementGuest, ReportIsReadAsDifferences) {
   const GuestReport report = read_report(lines_of(text), 0);
   EXPECT_EQ(report.path, "staged");
   const Bytes hundred{100};
-  EXPECT_EQ(report.module,
-            (ModuleBytes{hundred, hundred, hundred, hundred, hundred, hundred, Bytes{4}}));
+  EXPECT_EQ(report.module, (ModuleBytes{.copied_out = hundred,
+                                        .copied_in = hundred,
+                                        .nic_read = hundred,
+                                        .nic_written = hundred,
+                                        .host_read = hundred,
+                                        .host_written = hundred,
+                                        .read_again = Bytes{200},
+                                        .other_gpus = Bytes{5}}));
   EXPECT_EQ(report.process, (ProcessBytes{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}));
 }
 

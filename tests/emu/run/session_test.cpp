@@ -57,18 +57,6 @@ TEST(EmuControlProtocol, OtherLinesAreNone) {
     EXPECT_EQ(parse_guest_message(line), std::nullopt) << line;
 }
 
-TEST(EmuControlProtocol, Base64) {
-  // RFC 4648, section 10
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foo"), "Zm9v");
-  EXPECT_EQ(base64("foob"), "Zm9vYg==");
-  EXPECT_EQ(base64("fooba"), "Zm9vYmE=");
-  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
-  EXPECT_EQ(base64("\xff\xfe\xfd"), "//79");
-}
-
 TEST(EmuControlProtocol, AShellGetsTheCommandBackWithItsFolder) {
   const std::string message = run_message("echo 'a\nb'; exit 3", "/tmp/it, here");
   ASSERT_TRUE(message.starts_with("run ") && message.ends_with("\n"));
@@ -144,14 +132,14 @@ TEST(EmuHostCommands, WhatCannotBe) {
             "COMMAND has 100001 bytes; allowed are 100000: put it into a file");
 }
 
-TEST(EmuKeeperProtocol, ARequestComesBack) {
+TEST(EmuDaemonProtocol, ARequestComesBack) {
   for (const RunRequest& request :
        {RunRequest{}, RunRequest{{{"a", "", "b c"}, {}}, "/here", true, "*:loss=1%", 7},
         RunRequest{{{"a"}, {{"h0", "x\ny"}, {"h1", ""}}}, "", false, "", ~std::uint64_t{0}}})
     EXPECT_EQ(decode_run_request(encode(request)), request);
 }
 
-TEST(EmuKeeperProtocol, WhatIsNoRequest) {
+TEST(EmuDaemonProtocol, WhatIsNoRequest) {
   using namespace std::string_literals;
   for (const std::string& text :
        {""s, "/"s, "/\0\0"s, "/\0\0\0001\0x\0"s, "/\0\0\0001\0001\0"s, "/\0\0\0001\0000\0h0\0"s,
@@ -160,7 +148,7 @@ TEST(EmuKeeperProtocol, WhatIsNoRequest) {
     EXPECT_EQ(decode_run_request(text), std::nullopt) << printable(text);
 }
 
-TEST(EmuKeeperProtocol, ALongTextComesInParts) {
+TEST(EmuDaemonProtocol, ALongTextComesInParts) {
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()), 0);
   const UniqueFd a(ends[0]);
