@@ -238,10 +238,12 @@ void ask_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>
   });
 }
 
-/// A socket's window shows there, too; without a port that waits, nothing else does.
-void ask_sockets_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>& lab) {
-  const Transfer transfer = lab->transfer("h0/gpu0", "h1/gpu0", PathKind::tcp, 64_MiB);
-  questions.add("tcp over a long wire", lab, [transfer](const Hardware& hardware) {
+/// A socket's window shows there, too, and what a NIC of usual reads holds for its port.
+void ask_windows_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>& lab,
+                                  PathKind path) {
+  const Transfer transfer = lab->transfer("h0/gpu0", "h1/gpu0", path, 64_MiB);
+  const std::string name = fmt::format("{}, windows over a long wire", to_string(path));
+  questions.add(name, lab, [transfer](const Hardware& hardware) {
     FabricModel fabric = hardware.fabric();
     fabric.cable_latency.value = Duration{1e-3};
     const ModelLibrary library = hardware.models().with(std::move(fabric));
@@ -299,7 +301,8 @@ Questions all_questions() {
   ask_spread_over_memory(questions, broadwell);
   questions.check(broadwell);
   ask_over_a_long_wire(questions, milan);
-  ask_sockets_over_a_long_wire(questions, milan);
+  for (const PathKind path : {PathKind::tcp, PathKind::gdr})
+    ask_windows_over_a_long_wire(questions, milan, path);
   const auto large_pages =
       cluster({"broadwell-ep", "mi210", "nfp-6000", "pex8796", "gen3", {"iommu=translate"}});
   ask_spread_over_memory(questions, large_pages);
