@@ -63,7 +63,7 @@ bool stays_in_cache(const FlowContext& flow) {
   if (!flow.hardware.cpu(memory).cache_absorbs_dma.value || moves(Mover::cpu_copy)) return false;
   const auto fits = [&](const Ring& ring) {
     const Bytes share = plan.stages[ring.first].buffer.value_or(ring.size);
-    return share * ring.count <= cache_share;
+    return share * ring.count <= flow.hardware.dma_cache();
   };
   return std::all_of(plan.rings.begin(), plan.rings.end(), fits) &&
          (!plan.rings.empty() || moves(Mover::socket_copy));

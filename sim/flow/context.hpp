@@ -4,10 +4,6 @@
 
 namespace gdr::sim {
 
-// Memory below this is served by the last-level cache where DMA allocates in it (two ways of a
-// small one).
-constexpr Bytes cache_share{8U << 20U};
-
 /// What a flow is made from, and what there is of it so far.
 struct FlowContext {
   const Hardware& hardware;

@@ -141,7 +141,8 @@ Hardware::Translation translation_of(const FlowContext& flow, const Stage& stage
 Duration memory_delay(const FlowContext& flow, const Stage& stage) {
   Duration delay = translation_of(flow, stage).latency;
   const auto& window = flow.plan.transfer.window;
-  if (window && flow.graph().vertex(stage.from).kind == VertexKind::memory && *window > cache_share)
+  if (window && flow.graph().vertex(stage.from).kind == VertexKind::memory &&
+      *window > flow.hardware.dma_cache())
     if (const auto& miss = flow.hardware.cpu(stage.from).cache_miss_latency) delay += miss->value;
   return delay;
 }

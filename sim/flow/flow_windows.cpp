@@ -7,10 +7,6 @@
 namespace gdr::sim {
 namespace {
 
-using namespace gdr::literals;
-
-constexpr Bytes tcp_window = 4_MiB;  // what Linux lets a socket have under way (tcp_wmem)
-
 /// The index in the flow of the first stage of the plan that a mover works on; nullopt: none.
 std::optional<std::size_t> first_of(const FlowContext& flow, Mover mover) {
   const auto& stages = flow.flow.stages;
@@ -105,14 +101,15 @@ void add_network_windows(FlowContext& flow, std::size_t wire) {
   spec.windows.push_back({.id = {WindowKind::nic_buffer},
                           .first = first_of(flow, Mover::nic_read).value_or(wire),
                           .last = wire,
-                          .limit = std::max(sender.outstanding_reads.value * 4, piece * 8)});
+                          .limit = std::max(flow.hardware.nic_buffer(stage.from), piece * 8)});
   if (stage.protocol == Protocol::tcp) {
     std::size_t received = wire;
     while (spec.stages[received].step.kind != StepKind::socket_receive) ++received;
     spec.windows.push_back({.id = {WindowKind::socket_buffers},
                             .first = *first_of(flow, Mover::socket_copy),
                             .last = received,
-                            .limit = tcp_window,
+                            .limit = stated(flow.hardware.models().software("linux"),
+                                            &SoftwareModel::tcp_window, "tcp_window"),
                             .return_latency = flow.hardware.wire_latency()});
     return;
   }

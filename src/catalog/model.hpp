@@ -265,10 +265,46 @@ struct FabricModel {
   bool operator==(const FabricModel&) const = default;
 };
 
+/// Software that moves data, and what no model of a device says. Each file has the parameters that
+/// its subject has; stated() takes one that a use cannot do without.
+struct SoftwareModel {
+  GDR_MODEL("software");
+  GDR_OPTIONAL_PARAMETER(Bytes, buffer_size, "one staging buffer in host memory");
+  GDR_OPTIONAL_PARAMETER(std::int64_t, buffers, "staging buffers of one transfer", above_zero);
+  GDR_OPTIONAL_PARAMETER(Bytes, tcp_segment,
+                         "most that a socket hands to a NIC or takes from it at once (GSO, GRO)");
+  GDR_OPTIONAL_PARAMETER(Bytes, tcp_window, "bytes of one socket under way");
+  GDR_OPTIONAL_PARAMETER(Bytes, iommu_page,
+                         "page of a DMA mapping where the topology does not say");
+  GDR_OPTIONAL_PARAMETER(Bytes, dma_cache,
+                         "part of the last-level cache that DMA allocates in: what is smaller "
+                         "stays there");
+  GDR_OPTIONAL_PARAMETER(std::int64_t, write_latency_percent,
+                         "of `memory_latency`: until a posted write is visible", percent);
+  GDR_OPTIONAL_PARAMETER(std::int64_t, nic_buffer_windows,
+                         "what a NIC holds between memory and port, in units of its "
+                         "`outstanding_reads`",
+                         above_zero);
+  bool operator==(const SoftwareModel&) const = default;
+};
+
+/// Throws InputError: models/software/MODEL.json lacks the parameter.
+[[noreturn]] void missing_parameter(const std::string& model, const char* parameter);
+
+/// The value of an optional parameter; `name` is for the error. Throws InputError where the file
+/// leaves it out.
+template <typename T>
+const T& stated(const SoftwareModel& model, std::optional<Parameter<T>> SoftwareModel::*member,
+                const char* name) {
+  const auto& parameter = model.*member;
+  if (!parameter) missing_parameter(model.header.name, name);
+  return parameter->value;
+}
+
 /// Every kind of model: a new one is a struct above and a line here. What the library holds.
-using AnyModel =
-    std::variant<Shared<PcieModel>, Shared<CpuModel>, Shared<SwitchModel>, Shared<GpuModel>,
-                 Shared<NicModel>, Shared<NvmeModel>, Shared<NvlinkModel>, Shared<FabricModel>>;
+using AnyModel = std::variant<Shared<PcieModel>, Shared<CpuModel>, Shared<SwitchModel>,
+                              Shared<GpuModel>, Shared<NicModel>, Shared<NvmeModel>,
+                              Shared<NvlinkModel>, Shared<FabricModel>, Shared<SoftwareModel>>;
 
 /// Calls `use.template operator()<Model>()` for each kind of model.
 template <typename Use>

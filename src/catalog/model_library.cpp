@@ -179,6 +179,11 @@ Model read_model(const std::string& path, const std::string& name) {
 
 }  // namespace
 
+void missing_parameter(const std::string& model, const char* parameter) {
+  throw InputError(
+      fmt::format("models/software/{}.json has no parameter \"{}\"; add it", model, parameter));
+}
+
 std::vector<std::string> ModelLibrary::names(const std::string& kind) const {
   std::vector<std::string> names;
   std::error_code error;

@@ -45,6 +45,9 @@ class ModelLibrary {
   [[nodiscard]] const FabricModel& fabric(const std::string& name) const {
     return get<FabricModel>(name);
   }
+  [[nodiscard]] const SoftwareModel& software(const std::string& name) const {
+    return get<SoftwareModel>(name);
+  }
 
   /// The same library with one model in place of the one of its kind and name. What was read is
   /// shared.

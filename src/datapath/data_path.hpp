@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,6 +139,7 @@ struct TransferPlan {
   Transfer transfer;
   std::vector<Stage> stages;
   std::vector<Ring> rings;
+  std::set<std::string> software;  ///< models/software that it takes buffers and segments from
   std::optional<DeviceId> from_nic;
   std::optional<DeviceId> to_nic;
   std::size_t from_numa =

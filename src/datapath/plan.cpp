@@ -54,16 +54,6 @@ namespace {
 
 using namespace gdr::literals;
 
-// NCCL's defaults: a buffer of 4 MiB (NCCL_BUFFSIZE) in 8 steps.
-constexpr Bytes default_buffer = 512_KiB;
-constexpr std::uint64_t default_buffers = 8;
-// Messaging libraries and the CUDA driver fill one buffer while the other is emptied.
-constexpr std::uint64_t double_buffer = 2;
-// cuFile keeps 128 MiB of page-locked buffers for drives that it cannot reach directly
-// (max_device_pinned_mem_size is of that order).
-constexpr std::uint64_t storage_buffers = 256;
-// Linux hands segments of up to 64 KiB to and from NICs (GSO, GRO).
-constexpr Bytes tcp_segment = 64_KiB;
 // What engines without pieces of their own (drives, GPU threads) are taken to move at once: a page.
 constexpr Bytes page = 4_KiB;
 
@@ -95,7 +85,6 @@ class Planner {
     if (transfer.numa && (one_host || transfer.host_end == HostEnd::to))
       plan_.to_numa = *transfer.numa;
     const Topology& topology = graph.topology();
-    if (topology.staging && topology.staging->chunk) buffer_ = *topology.staging->chunk;
     if (topology.fabric)
       mtu_ = topology.fabric->mtu.value_or(models.fabric(topology.fabric->model).mtu.value);
   }
@@ -117,7 +106,7 @@ class Planner {
     const Mover mover = t.path == PathKind::copy  ? Mover::copy_engine
                         : t.path == PathKind::dma ? Mover::device_dma
                                                   : Mover::gpu_thread;
-    if (t.pageable) stage_in(double_buffer);
+    if (t.pageable) stage_in("cuda");
     if (t.host_end == HostEnd::from) {
       if (t.pageable) core_copy(Mover::cpu_copy, t.from.host, plan_.from_numa);
       add_read(mover, device, memory, device);
@@ -151,7 +140,7 @@ class Planner {
     }
     if (!t.numa) plan_.from_numa = plan_.to_numa = graph_.numa_of(from_drive ? t.to : t.from);
     const VertexId memory = graph_.memory(drive.host, plan_.from_numa);
-    stage_in(storage_buffers);
+    stage_in("cufile");
     if (from_drive) {
       add_write(Mover::device_dma, engine, engine, memory);
       copy_in();
@@ -165,7 +154,7 @@ class Planner {
   void between_gpus_of_one_host() {
     const Transfer& t = plan_.transfer;
     if (t.path == PathKind::staged) {
-      stage_in(double_buffer);
+      stage_in("cuda");
       copy_out();
       plan_.to_numa = plan_.from_numa;  // one buffer
       copy_in();
@@ -196,8 +185,11 @@ class Planner {
     plan_.to_nic = nic_for(graph_, models_, t, t.to);
     const bool bounce = t.memory == MemoryKind::gpu && t.path != PathKind::gdr;
     const bool sockets = t.path == PathKind::tcp;
-    if (sockets) protocol_ = Protocol::tcp;
-    if (bounce) stage_in(t.operation == Operation::send ? double_buffer : default_buffers);
+    if (sockets) {
+      protocol_ = Protocol::tcp;
+      tcp_segment_ = stated(software("linux"), &SoftwareModel::tcp_segment, "tcp_segment");
+    }
+    if (bounce) stage_in(t.operation == Operation::send ? "messages" : "nccl");
     if (bounce) copy_out();
     if (sockets) core_copy(Mover::socket_copy, t.from.host, plan_.from_numa);
     const std::size_t sockets_end = plan_.stages.size();
@@ -252,10 +244,19 @@ class Planner {
     add({.mover = Mover::wire, .engine = from, .from = from, .to = to, .data = *route});
   }
 
-  /// What follows goes through staging buffers.
-  void stage_in(std::uint64_t buffers) {
-    const auto& staging = graph_.topology().staging;
-    buffers_ = staging && staging->depth ? static_cast<std::uint64_t>(*staging->depth) : buffers;
+  const SoftwareModel& software(const std::string& name) {
+    plan_.software.insert(name);
+    return models_.software(name);
+  }
+
+  /// What follows goes through the staging buffers of that software, or those that the topology
+  /// sets.
+  void stage_in(const std::string& name) {
+    const SoftwareModel& model = software(name);
+    const Staging staging = graph_.topology().staging.value_or(Staging{});
+    buffer_ = staging.chunk.value_or(stated(model, &SoftwareModel::buffer_size, "buffer_size"));
+    buffers_ = static_cast<std::uint64_t>(
+        staging.depth ? *staging.depth : stated(model, &SoftwareModel::buffers, "buffers"));
     share_ = even_share(plan_.transfer.size, buffer_);
   }
   void add_ring(std::size_t first, std::size_t last, VertexId memory) {
@@ -277,10 +278,10 @@ class Planner {
       case Mover::wire:
       case Mover::nic_write:
         stage.joins = protocol_ == Protocol::rdma;
-        stage.piece = stage.joins ? mtu_ : std::min(tcp_segment, std::max(size, mtu_));
+        stage.piece = stage.joins ? mtu_ : std::min(tcp_segment_, std::max(size, mtu_));
         break;
       case Mover::socket_copy:
-        stage.piece = std::min(tcp_segment, size);
+        stage.piece = std::min(tcp_segment_, size);
         break;
       case Mover::device_dma:
         stage.joins = !share_ && graph_.vertex(stage.engine).kind == VertexKind::nvme;
@@ -342,7 +343,8 @@ class Planner {
   const ModelLibrary& models_;
   TransferPlan plan_;
   Bytes mtu_{4096};
-  Bytes buffer_ = default_buffer;
+  Bytes tcp_segment_;
+  Bytes buffer_;
   std::uint64_t buffers_ = 0;
   std::optional<Bytes> share_;  ///< what a buffer gets, once staging has begun
   Protocol protocol_ = Protocol::rdma;

@@ -12,9 +12,6 @@
 namespace gdr {
 namespace {
 
-// Linux maps with 2 MiB pages where the buffer allows it.
-constexpr Bytes usual_iommu_page{2U << 20U};
-
 const std::string& model_or_generic(const std::string& model) {
   static const std::string generic = "generic";
   return model.empty() ? generic : model;
@@ -191,7 +188,8 @@ Hardware::Translation Hardware::translation(const Route& data, Bytes size, Bytes
     if (host.software.iommu != IommuMode::translate || !model.iotlb_entries ||
         !model.iotlb_miss_latency)
       continue;
-    const Bytes page = host.software.iommu_page_size.value_or(usual_iommu_page);
+    const Bytes page = host.software.iommu_page_size.value_or(
+        stated(models_->software("linux"), &SoftwareModel::iommu_page, "iommu_page"));
     const double reach = page.as_double() * static_cast<double>(model.iotlb_entries->value);
     result.miss_share = std::max(0.0, 1 - reach / window.as_double());
     const Duration miss = model.iotlb_miss_latency->value;
@@ -262,7 +260,19 @@ Duration Hardware::read_latency(VertexId target) const {
 
 Duration Hardware::write_latency(VertexId target) const {
   if (graph_->vertex(target).kind == VertexKind::gpu) return gpu(target).bar_write_latency.value;
-  return cpu(target).memory_latency.value * 0.5;  // a round trip's half: nothing comes back
+  const auto percent = stated(models_->software("usual"), &SoftwareModel::write_latency_percent,
+                              "write_latency_percent");
+  return cpu(target).memory_latency.value * (static_cast<double>(percent) / 100);
+}
+
+Bytes Hardware::dma_cache() const {
+  return stated(models_->software("usual"), &SoftwareModel::dma_cache, "dma_cache");
+}
+
+Bytes Hardware::nic_buffer(VertexId id) const {
+  const auto windows =
+      stated(models_->software("usual"), &SoftwareModel::nic_buffer_windows, "nic_buffer_windows");
+  return nic(id).outstanding_reads.value * static_cast<std::uint64_t>(windows);
 }
 
 Duration Hardware::round_trip(const Route& requests, const Route& data) const {

@@ -56,6 +56,10 @@ class Hardware {
   [[nodiscard]] Duration write_latency(VertexId target) const;
   /// From a read request at its engine to the first data back there.
   [[nodiscard]] Duration round_trip(const Route& requests, const Route& data) const;
+  /// Memory below this stays in the last-level cache where DMA allocates in it.
+  [[nodiscard]] Bytes dma_cache() const;
+  /// What a NIC holds between memory and its port.
+  [[nodiscard]] Bytes nic_buffer(VertexId nic) const;
   /// Network, NIC port to NIC port, without the NICs.
   [[nodiscard]] Duration wire_latency() const;
 

@@ -65,6 +65,11 @@ std::set<ModelName> models_of(const Hardware& hardware, const TransferPlan& plan
   for (const std::size_t host : {plan.transfer.from.host, plan.transfer.to.host})
     for (const Socket& socket : topology.hosts.at(host).sockets)
       used.insert({"cpu", or_generic(socket.model)});
+  for (const std::string& name : plan.software) used.insert({"software", name});
+  used.insert({"software", "usual"});
+  for (const std::size_t host : {plan.transfer.from.host, plan.transfer.to.host})
+    if (plan.transfer.window && topology.hosts.at(host).software.iommu == IommuMode::translate)
+      used.insert({"software", "linux"});
   if (topology.fabric && plan.transfer.from.host != plan.transfer.to.host)
     used.insert({"fabric", topology.fabric->model});
   return used;

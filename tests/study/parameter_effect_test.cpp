@@ -238,9 +238,22 @@ void ask_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>
   });
 }
 
+/// A socket's window shows there, too, and what a NIC of usual reads holds for its port.
+void ask_windows_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>& lab,
+                                  PathKind path) {
+  const Transfer transfer = lab->transfer("h0/gpu0", "h1/gpu0", path, 64_MiB);
+  const std::string name = fmt::format("{}, windows over a long wire", to_string(path));
+  questions.add(name, lab, [transfer](const Hardware& hardware) {
+    FabricModel fabric = hardware.fabric();
+    fabric.cable_latency.value = Duration{1e-3};
+    const ModelLibrary library = hardware.models().with(std::move(fabric));
+    return of_prediction(predict(simulator(), Hardware(hardware.graph(), library), transfer, {}));
+  });
+}
+
 /// Reads of memory that neither the cache nor the IOTLB holds.
 void ask_spread_over_memory(Questions& questions, const std::shared_ptr<const Lab>& lab) {
-  for (const Bytes window : {1_MiB, 1_GiB}) {
+  for (const Bytes window : {1_MiB, 6_MiB, 1_GiB}) {
     const auto spread = [=](Transfer& t, Options&) { t.window = window; };
     const std::string remark = "window " + to_string(window);
     questions.predict_one(lab, "h0/numa0", "h0/nic1", PathKind::dma, 64_B, remark, spread);
@@ -288,6 +301,14 @@ Questions all_questions() {
   ask_spread_over_memory(questions, broadwell);
   questions.check(broadwell);
   ask_over_a_long_wire(questions, milan);
+  for (const PathKind path : {PathKind::tcp, PathKind::gdr})
+    ask_windows_over_a_long_wire(questions, milan, path);
+  const auto large_pages =
+      cluster({"broadwell-ep", "mi210", "nfp-6000", "pex8796", "gen3", {"iommu=translate"}});
+  ask_spread_over_memory(questions, large_pages);
+  const auto far =
+      cluster({"epyc-milan", "p40", "connectx-6-hdr", "pex88096", "gen4", {"fabric.switches=40"}});
+  questions.predict_one(far, "h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB);
   const auto a100 = shipped("servers/dgx-a100.json");
   questions.predict_one(a100, "h0/gpu0", "h0/gpu1", PathKind::nvlink, 4_KiB);
   questions.check(a100);
