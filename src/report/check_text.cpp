@@ -58,10 +58,12 @@ class Matrix {
   explicit Matrix(std::string corner) : corner_(std::move(corner)) {}
 
   void set(const std::string& row, const std::string& column, std::string cell) {
-    if (std::find(rows_.begin(), rows_.end(), row) == rows_.end()) rows_.push_back(row);
-    if (std::find(columns_.begin(), columns_.end(), column) == columns_.end())
-      columns_.push_back(column);
-    cells_[{row, column}] = std::move(cell);
+    auto& width = widths_.try_emplace(column, 0).first->second;
+    if (width == 0) columns_.push_back(column);
+    width = std::max({width, column.size(), cell.size()});
+    const auto [at, is_new] = cells_.try_emplace(row);
+    if (is_new) rows_.push_back(row);
+    at->second[column] = std::move(cell);
   }
 
   [[nodiscard]] std::string text() const {
@@ -78,8 +80,9 @@ class Matrix {
       out += line(corner_, first, from, to, [](const std::string& column) { return column; });
       for (const std::string& row : rows_)
         out += line(row, first, from, to, [&](const std::string& column) {
-          const auto cell = cells_.find({row, column});
-          return cell == cells_.end() ? std::string() : cell->second;
+          const auto& cells = cells_.at(row);
+          const auto cell = cells.find(column);
+          return cell == cells.end() ? std::string() : cell->second;
         });
       from = to;
     }
@@ -87,13 +90,7 @@ class Matrix {
   }
 
  private:
-  [[nodiscard]] std::size_t width_of(const std::string& column) const {
-    std::size_t width = column.size();
-    for (const std::string& row : rows_)
-      if (const auto cell = cells_.find({row, column}); cell != cells_.end())
-        width = std::max(width, cell->second.size());
-    return width;
-  }
+  [[nodiscard]] std::size_t width_of(const std::string& column) const { return widths_.at(column); }
 
   template <typename Cell>
   [[nodiscard]] std::string line(const std::string& head, std::size_t first, std::size_t from,
@@ -108,7 +105,8 @@ class Matrix {
   std::string corner_;
   std::vector<std::string> rows_;
   std::vector<std::string> columns_;
-  std::map<std::pair<std::string, std::string>, std::string> cells_;
+  std::map<std::string, std::map<std::string, std::string>> cells_;  // by row and column
+  std::map<std::string, std::size_t> widths_;                        // of columns
 };
 
 std::string matrices(const Verdict& verdict, std::size_t host) {
