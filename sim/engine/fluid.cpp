@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <csignal>
+#include <exception>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
@@ -44,6 +47,35 @@ class TableZone : public simgrid::kernel::routing::NetZoneImpl {
   const std::vector<Fluid::Link>* next = nullptr;
 };
 
+/// SimGrid's engine takes over SIGINT, SIGSEGV, SIGBUS and std::terminate when it is made, for the
+/// whole program and for good. Its answer to Ctrl-C is to exit in the midst of a run, which destroys
+/// the engine under its own feet. While one of these lives the signals are held back; when it ends
+/// they do again what they did before: a program that set nothing dies of SIGINT, silently, and the
+/// shell sees status 130.
+class SignalsKept {
+ public:
+  SignalsKept() : terminate_(std::get_terminate()) {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : signals) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &mask_);
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], nullptr, &actions_[i]);
+  }
+  ~SignalsKept() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &actions_[i], nullptr);
+    std::set_terminate(terminate_);
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  SignalsKept(const SignalsKept&) = delete;
+  SignalsKept& operator=(const SignalsKept&) = delete;
+
+ private:
+  static constexpr std::array signals{SIGINT, SIGSEGV, SIGBUS};
+  std::array<struct sigaction, signals.size()> actions_{};
+  sigset_t mask_{};
+  std::terminate_handler terminate_;
+};
+
 }  // namespace
 
 struct Fluid::Impl {
@@ -81,6 +113,7 @@ Fluid::Fluid(std::function<void(std::uint64_t)> done) : impl_(std::make_unique<I
   check(!exists, "a second SimGrid engine in one process");
   exists = true;
   impl_->done = std::move(done);
+  const SignalsKept kept;
   xbt_log_control_set("root.thres:error");
   impl_->engine = std::make_unique<s4u::Engine>(&impl_->argc, impl_->argv.data());
   // CM02 without its TCP window and without the traffic of acknowledgements is a plain fluid model:

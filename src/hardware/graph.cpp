@@ -6,6 +6,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/filtered_graph.hpp>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -108,6 +109,24 @@ std::string slot_of(const Device& device) {
                                   : device.under + " " + device.address.substr(0, dot);
 }
 
+/// The NUMA node (index in its host) that each device hangs below.
+std::vector<std::size_t> numa_of_devices(const Host& host) {
+  std::map<std::string_view, std::size_t> named;
+  for (std::size_t i = 0; i < host.devices.size(); ++i) named.emplace(host.devices[i].name, i);
+  std::vector<std::size_t> found;
+  for (const Device& device : host.devices) {
+    std::string_view at = device.under;
+    std::optional<std::size_t> numa;
+    while (!(numa = numa_index(host, at))) {
+      const auto parent = named.find(at);
+      check(parent != named.end(), "a device outside the tree");
+      at = host.devices[parent->second].under;
+    }
+    found.push_back(*numa);
+  }
+  return found;
+}
+
 }  // namespace
 
 struct Graph::Impl {
@@ -116,6 +135,7 @@ struct Graph::Impl {
   std::vector<std::vector<VertexId>> sockets;  // by host
   std::vector<std::vector<VertexId>> memories;
   std::vector<std::vector<VertexId>> devices;
+  std::vector<std::vector<std::size_t>> numa_nodes;  // of each device, by host
   VertexId fabric = 0;
   bool has_fabric = false;
 
@@ -135,8 +155,24 @@ struct Graph::Impl {
   void add_nvlinks(const Host& host, std::size_t h);
   VertexId unknown_bridges(const SharedBridges& shared, std::size_t h, std::size_t i,
                            VertexId socket);
+  /// The last hop of the shortest route to a vertex.
+  struct Step {
+    static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    std::uint32_t before = none;  // none: the vertex is not reached, or the search began there
+    std::uint32_t edge = 0;
+    bool up = false;
+  };
+  using Tree = std::vector<Step>;  // by vertex
+  [[nodiscard]] const Tree& tree(VertexId from, unsigned kinds, bool data) const;
   [[nodiscard]] std::optional<Route> search(VertexId from, VertexId to, unsigned kinds,
                                             bool data = false) const;
+
+  /// All routes from one vertex come of one search, and most vertices are asked for routes to many
+  /// others: the searches are kept, so that all pairs of n devices cost n searches. So many steps
+  /// in all: 12 bytes each.
+  static constexpr std::size_t tree_steps = std::size_t{8} << 20U;
+  mutable std::map<std::tuple<VertexId, unsigned, bool>, Tree> trees;
+  mutable std::size_t searches = 0;
 
   std::set<VertexId> with_c2c;
   std::vector<std::map<std::pair<std::size_t, std::size_t>, Distance>> stated;  // by host
@@ -195,6 +231,7 @@ void Graph::Impl::add_devices(const Host& host, std::size_t h) {
   auto& host_devices = devices.emplace_back();
   for (std::size_t i = 0; i < host.devices.size(); ++i)
     host_devices.push_back(add({vertex_kind(host.devices[i].kind), h, i}));
+  numa_nodes.push_back(numa_of_devices(host));
   std::map<std::string, std::size_t> shared_links;
   const SharedBridges shared_bridges(host);
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
@@ -253,24 +290,46 @@ void Graph::Impl::add_nvlinks(const Host& host, std::size_t h) {
   }
 }
 
+const Graph::Impl::Tree& Graph::Impl::tree(VertexId from, unsigned kinds, bool data) const {
+  const auto [at, is_new] = trees.try_emplace({from, kinds, data});
+  if (!is_new) return at->second;
+  const std::size_t count = boost::num_vertices(graph);
+  if (trees.size() > 1 &&
+      trees.size() * count > tree_steps) {  // the tree that is asked for starts the next lot
+    trees.clear();
+    return tree(from, kinds, data);
+  }
+  ++searches;
+  const boost::filtered_graph<BoostGraph, HopFilter> allowed(
+      graph, HopFilter{&graph, kinds, data ? &with_c2c : nullptr});
+  std::vector<BoostEdge> last(count);
+  std::vector<boost::default_color_type> colors(count, boost::white_color);
+  boost::breadth_first_search(
+      allowed, from,
+      boost::visitor(boost::make_bfs_visitor(
+                         boost::record_edge_predecessors(last.data(), boost::on_tree_edge())))
+          .color_map(colors.data()));
+  Tree& steps = at->second;
+  steps.resize(count);
+  for (VertexId v = 0; v < count; ++v) {
+    if (v == from || colors[v] == boost::white_color) continue;
+    const EdgeProperty& property = graph[last[v]];
+    const VertexId before = last[v].m_source == v ? last[v].m_target : last[v].m_source;
+    steps[v] = {static_cast<std::uint32_t>(before), static_cast<std::uint32_t>(property.id),
+                property.below == before};
+  }
+  return steps;
+}
+
 std::optional<Route> Graph::Impl::search(VertexId from, VertexId to, unsigned kinds,
                                          bool data) const {
   if (from == to) return Route{};
-  const boost::filtered_graph<BoostGraph, HopFilter> allowed(
-      graph, HopFilter{&graph, kinds, data ? &with_c2c : nullptr});
-  std::vector<VertexId> before(boost::num_vertices(graph), std::numeric_limits<VertexId>::max());
-  std::vector<boost::default_color_type> colors(boost::num_vertices(graph), boost::white_color);
-  boost::breadth_first_search(allowed, from,
-                              boost::visitor(boost::make_bfs_visitor(boost::record_predecessors(
-                                                 before.data(), boost::on_tree_edge())))
-                                  .color_map(colors.data()));
-  if (before[to] == std::numeric_limits<VertexId>::max()) return std::nullopt;
+  const Tree& steps = tree(from, kinds, data);
+  if (steps[to].before == Step::none) return std::nullopt;
   Route route;
-  for (VertexId at = to; at != from; at = before[at]) {
-    const auto [edge, found] = boost::edge(before[at], at, allowed);
-    check(found, "a search tree edge that is not there");
-    const EdgeProperty& property = graph[edge];
-    route.push_back({property.kind, before[at], at, property.id, property.below == before[at]});
+  for (VertexId at = to; at != from; at = steps[at].before) {
+    const Step& step = steps[at];
+    route.push_back({edges[step.edge].kind, step.before, at, step.edge, step.up});
   }
   std::reverse(route.begin(), route.end());
   return route;
@@ -334,15 +393,10 @@ std::optional<Distance> Graph::stated_distance(DeviceId a, DeviceId b) const {
 }
 
 std::size_t Graph::numa_of(DeviceId id) const {
-  const Host& host = topology_->hosts.at(id.host);
-  std::string_view at = host.devices.at(id.device).under;
-  for (;;) {
-    if (const auto numa = numa_index(host, at)) return *numa;
-    const auto parent = device_index(host, at);
-    check(parent.has_value(), "a device outside the tree");
-    at = host.devices[*parent].under;
-  }
+  return impl_->numa_nodes.at(id.host).at(id.device);
 }
+
+std::size_t Graph::searches() const { return impl_->searches; }
 
 std::size_t Graph::socket_of_numa(std::size_t host, std::size_t numa) const {
   const Host& h = topology_->hosts.at(host);

@@ -67,7 +67,7 @@ struct Edge {
 };
 
 /// A topology as a graph: trees of PCIe below sockets, socket links, NVLinks, one network.
-/// Immutable.
+/// Immutable but for the routes that it remembers: not for several threads at once.
 class Graph {
  public:
   explicit Graph(const Topology& topology);
@@ -107,6 +107,9 @@ class Graph {
   [[nodiscard]] std::optional<Route> wire_route(VertexId from, VertexId to) const;
   /// From a PCIe vertex up to its host bridge.
   [[nodiscard]] Route route_to_host_bridge(VertexId from) const;
+
+  /// How often the graph was searched so far: the cost of what was asked of it, for tests.
+  [[nodiscard]] std::size_t searches() const;
 
  private:
   struct Impl;
