@@ -16,7 +16,7 @@ struct Words {
 };
 
 const std::array<Words, 4> word_parameters{
-    {{"p2p_forwarding", {"all", "socket", "host-bridge", "none"}},
+    {{"p2p_forwarding", {"all", "host-bridge"}},
      {"link_layers", {"infiniband", "ethernet", "infiniband,ethernet"}},
      {"rdma", {"verbs", "srd", "none"}},
      {"link_layer", {"infiniband", "ethernet"}}}};

@@ -74,12 +74,12 @@ std::string limit_text(const sim::Explanation& path) {
                             short_number(path.bottleneck_rate->gigabytes_per_second()), steps);
 }
 
-std::string stages_text(const sim::Explanation& path) {
+std::string stages_text(const Graph& graph, const sim::Explanation& path) {
   std::string text =
       "\n" +
       wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path), limit_text(path)),
               2) +
-      "\n";
+      "\n" + open_to_text(graph, path.prediction.stages);
   int number = 0;
   for (const sim::StageReport& stage : path.stages) {
     text +=
@@ -107,7 +107,7 @@ std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& pat
       fmt::format("{}: {} to {}\n{} of {}, one message alone\n\n{}", graph.topology().name,
                   options.from, options.to, options.operation,
                   to_string(paths.front().prediction.transfer.size), comparison(paths));
-  for (const sim::Explanation& path : paths) text += stages_text(path);
+  for (const sim::Explanation& path : paths) text += stages_text(graph, path);
   return text +
          "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
          "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency "

@@ -124,7 +124,7 @@ std::string path_heading(const Graph& graph, PathKind path, const Results& resul
                                 verdict.reason),
                     4, 78) +
             "\n";
-  return text;
+  return text + open_to_text(graph, prediction.stages);
 }
 
 /// Where the queue depth is the limit, messages wait for each other: for which step most.

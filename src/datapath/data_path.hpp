@@ -8,6 +8,7 @@
 #include "src/catalog/model_library.hpp"
 #include "src/common/units.hpp"
 #include "src/hardware/graph.hpp"
+#include "src/hardware/peer_routes.hpp"
 
 namespace gdr {
 
@@ -68,7 +69,7 @@ struct Stage {
   bool reads = false;  ///< PCIe reads (data comes as completions); otherwise posted writes
   Route data;          ///< the hops that the data takes, from -> to
   Route requests;      ///< reads: the hops of the requests, engine -> from
-  std::optional<bool> redirected;  ///< ACS sends it up to the root port; nullopt: not known
+  std::vector<OpenQuestion> open;  ///< what the file would have to say for the routes to be sure
 };
 
 /// What to move.
@@ -121,11 +122,6 @@ struct TransferPlan {
       0;  ///< NUMA node (index in its host) of buffers and of the driving thread
   std::size_t to_numa = 0;
 };
-
-/// The NIC of the host that is nearest to a device, among those that can do RDMA (`rdma` true) or
-/// any. GPUs that share their set of nearest NICs take them in turn. nullopt: the host has none.
-std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device,
-                                    bool rdma);
 
 /// Throws InputError unless the size is from 1 B to 16 GiB.
 void check_size(Bytes size);

@@ -7,49 +7,18 @@
 #include "src/common/error.hpp"
 #include "src/datapath/data_path.hpp"
 #include "src/hardware/distance.hpp"
-#include "src/hardware/nic_choice.hpp"
+#include "src/hardware/hardware.hpp"
 
 // A transfer becomes a list of stages.
 
 namespace gdr {
 namespace {
 
-bool does_rdma(const Device& nic, const ModelLibrary& models) {
-  return models.nic(nic.model.empty() ? "generic" : nic.model).rdma.value != "none";
-}
-
-std::vector<RankedNic> nics_by_distance(const Graph& graph, const ModelLibrary& models,
-                                        DeviceId device, bool rdma) {
-  std::vector<RankedNic> nics;
-  const Host& host = graph.topology().hosts.at(device.host);
-  for (std::size_t i = 0; i < host.devices.size(); ++i) {
-    const Device& nic = host.devices[i];
-    if (nic.kind != DeviceKind::nic || (rdma && !does_rdma(nic, models))) continue;
-    const DeviceId id{device.host, i};
-    nics.push_back({id, static_cast<int>(pcie_distance(graph, device, id))});
-  }
-  return nics;
-}
-
-}  // namespace
-
-std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device,
-                                    bool rdma) {
-  std::vector<std::vector<RankedNic>> candidates;
-  const Host& host = graph.topology().hosts.at(device.host);
-  for (std::size_t i = 0; i <= device.device; ++i)
-    if (host.devices[i].kind == host.devices[device.device].kind)
-      candidates.push_back(nics_by_distance(graph, models, {device.host, i}, rdma));
-  return take_nics_in_turn(candidates).back();
-}
-
-namespace {
-
 /// Builds the stages of one transfer in order.
 class Planner {
  public:
   Planner(const Graph& graph, const ModelLibrary& models, const Transfer& transfer)
-      : graph_(graph), models_(models) {
+      : graph_(graph), hardware_(graph, models) {
     plan_.transfer = transfer;
     plan_.from_numa = graph.numa_of(transfer.from);
     plan_.to_numa = graph.numa_of(transfer.to);
@@ -111,9 +80,15 @@ class Planner {
       const Mover mover = t.path == PathKind::nvlink ? Mover::copy_engine : Mover::gpu_thread;
       const bool read = t.operation == Operation::read;
       const Route route = *graph_.nvlink_route(graph_.device(t.from), graph_.device(t.to));
-      plan_.stages.push_back({mover, graph_.device(read ? t.to : t.from), graph_.device(t.from),
-                              graph_.device(t.to), t.size, read, route,
-                              read ? reversed(route) : Route{}, false});
+      plan_.stages.push_back({mover,
+                              graph_.device(read ? t.to : t.from),
+                              graph_.device(t.from),
+                              graph_.device(t.to),
+                              t.size,
+                              read,
+                              route,
+                              read ? reversed(route) : Route{},
+                              {}});
     } else {
       const Mover mover = t.path == PathKind::load_store ? Mover::gpu_thread : Mover::copy_engine;
       if (t.operation == Operation::read)
@@ -145,8 +120,7 @@ class Planner {
           fmt::format("{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": "
                       "{{\"model\": \"infiniband\"}}",
                       graph_.topology().name));
-    plan_.stages.push_back(
-        {Mover::wire, from_nic, from_nic, to_nic, t.size, false, *wire, {}, false});
+    plan_.stages.push_back({Mover::wire, from_nic, from_nic, to_nic, t.size, false, *wire, {}, {}});
     add_write(Mover::nic_write, to_nic, to_nic, target);
     if (sockets) cpu_copy(t.to.host, plan_.to_numa);
     if (bounce) copy_in();
@@ -158,12 +132,10 @@ class Planner {
   void check_fabric(DeviceId nic) const {
     const Topology& topology = graph_.topology();
     if (!topology.fabric) return;
-    const std::string& wanted = models_.fabric(topology.fabric->model).link_layer.value;
+    const std::string& wanted = hardware_.fabric().link_layer.value;
     const Device& device = get(topology, nic);
-    const std::string has =
-        device.link_layer
-            ? std::string(to_string(*device.link_layer))
-            : models_.nic(device.model.empty() ? "generic" : device.model).link_layers.value;
+    const std::string has = device.link_layer ? std::string(to_string(*device.link_layer))
+                                              : hardware_.nic(nic).link_layers.value;
     if (has.find(wanted) == std::string::npos)
       throw InputError(
           fmt::format("{} speaks {} and the fabric {} is {}; choose another fabric (--set "
@@ -172,9 +144,7 @@ class Planner {
   }
 
   void check_inline(DeviceId nic) const {
-    const Device& device = get(graph_.topology(), nic);
-    const Bytes most =
-        models_.nic(device.model.empty() ? "generic" : device.model).inline_threshold.value;
+    const Bytes most = hardware_.nic(nic).inline_threshold.value;
     if (plan_.transfer.size > most)
       throw InputError(fmt::format("{} takes at most {} inline, and {} are to go",
                                    label(graph_.topology(), nic), to_string(most),
@@ -187,13 +157,16 @@ class Planner {
       check_fabric(nic);
       return nic;
     }
-    const bool rdma = plan_.transfer.path != PathKind::tcp;
-    const auto nic = nearest_nic(graph_, models_, device, rdma);
+    const PathKind path = plan_.transfer.path;
+    const bool rdma = path != PathKind::tcp;
+    const auto nic = hardware_.nearest_nic(device, path == PathKind::gdr ? NicUse::gpudirect
+                                                   : rdma                ? NicUse::rdma
+                                                                         : NicUse::sockets);
     if (nic) check_fabric(*nic);
     if (!nic)
       throw InputError(fmt::format("host {} has no NIC{}; the path {} needs one",
                                    graph_.topology().hosts.at(device.host).name,
-                                   rdma ? " that does RDMA" : "", to_string(plan_.transfer.path)));
+                                   rdma ? " that does RDMA" : "", to_string(path)));
     return *nic;
   }
 
@@ -211,7 +184,7 @@ class Planner {
     const VertexId memory = graph_.memory(host, numa);
     const VertexId socket = graph_.socket(host, graph_.socket_of_numa(host, numa));
     plan_.stages.push_back(
-        {Mover::cpu_copy, socket, memory, memory, plan_.transfer.size, false, {}, {}, false});
+        {Mover::cpu_copy, socket, memory, memory, plan_.transfer.size, false, {}, {}, {}});
   }
 
   /// A GPU on C2C is reached over its CPU; ACS has no part in that.
@@ -219,32 +192,42 @@ class Planner {
     if (!graph_.has_c2c(from) && !graph_.has_c2c(to)) return false;
     const auto route = graph_.data_route(from, to);
     check(route.has_value(), "a transfer between hosts");
-    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, reads, *route,
-                            reads ? reversed(*route) : Route{}, false});
+    plan_.stages.push_back({mover,
+                            engine,
+                            from,
+                            to,
+                            plan_.transfer.size,
+                            reads,
+                            *route,
+                            reads ? reversed(*route) : Route{},
+                            {}});
     return true;
   }
 
   void add_write(Mover mover, VertexId engine, VertexId from, VertexId to) {
     if (add_over_c2c(mover, engine, from, to, false)) return;
-    const auto route = request_route(graph_, from, to);
-    check(route.has_value(), "a write between hosts");
-    plan_.stages.push_back(
-        {mover, engine, from, to, plan_.transfer.size, false, route->hops, {}, route->redirected});
+    PeerRoutes routes = hardware_.peer_routes(from, to);
+    plan_.stages.push_back({mover,
+                            engine,
+                            from,
+                            to,
+                            plan_.transfer.size,
+                            false,
+                            std::move(routes.request),
+                            {},
+                            routes.requests_open()});
   }
 
   void add_read(Mover mover, VertexId engine, VertexId from, VertexId to) {
     if (add_over_c2c(mover, engine, from, to, true)) return;
-    const auto requests = request_route(graph_, engine, from);
-    const auto completions = completion_route(graph_, engine, from);
-    check(requests.has_value() && completions.has_value(), "a read between hosts");
-    std::optional<bool> redirected = requests->redirected;
-    if (redirected.has_value() && !*redirected) redirected = completions->redirected;
-    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, true, completions->hops,
-                            requests->hops, redirected});
+    PeerRoutes routes = hardware_.peer_routes(engine, from);
+    plan_.stages.push_back({mover, engine, from, to, plan_.transfer.size, true,
+                            std::move(routes.completion), std::move(routes.request),
+                            std::move(routes.open)});
   }
 
   const Graph& graph_;
-  const ModelLibrary& models_;
+  const Hardware hardware_;
   TransferPlan plan_;
 };
 

@@ -4,8 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "src/catalog/model_library.hpp"
-#include "src/hardware/graph.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/nccl/rules.hpp"
 
 namespace gdr {
@@ -15,8 +14,8 @@ namespace gdr {
 /// follow from the PCIe tree alone.
 class NcclDistances {
  public:
-  /// Of the only host of `graph`, which must outlive this.
-  NcclDistances(const Graph& graph, const ModelLibrary& models);
+  /// Of the only host of a topology. `hardware` and its graph must outlive this.
+  explicit NcclDistances(const Hardware& hardware);
 
   /// As wired, before a relay GPU (PXN) stands in: NVL, PIX, PXB, PHB (one NUMA node), SYS...
   [[nodiscard]] nccl::PathType type(DeviceId a, DeviceId b) const;

@@ -33,19 +33,15 @@ PredictionRange range_of(sim::Simulator& simulator, const Hardware& hardware,
   const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
   sim::Options near = options;
   near.near = true;
-  auto ranges = sim::range_of(
-      hardware.models(), sim::models_of(hardware, plan), [&](const ModelLibrary& models) {
-        const sim::Prediction p =
-            sim::predict(simulator, Hardware(hardware.graph(), models), transfer, near);
-        return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
-      });
+  auto ranges = sim::range_of(hardware, [&](const Hardware& other) {
+    const sim::Prediction p = sim::predict(simulator, other, transfer, near);
+    return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
+  });
   PredictionRange range{std::move(ranges[0]), std::move(ranges[1])};
   // No error of the model lifts a rate above what the ports signal.
   for (const auto& nic : {plan.from_nic, plan.to_nic}) {
     if (!nic) continue;
-    const Bandwidth port =
-        get(hardware.graph().topology(), *nic)
-            .port_rate.value_or(hardware.nic(hardware.graph().device(*nic)).port_rate.value);
+    const Bandwidth port = hardware.port_rate(*nic);
     range.bandwidth.high = std::min(range.bandwidth.high,
                                     port.gigabytes_per_second() * (options.bidirectional ? 2 : 1));
   }

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "src/common/error.hpp"
-#include "src/hardware/device_models.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/verdict/verdict.hpp"
 
 namespace gdr::measured {
@@ -41,7 +41,7 @@ Topology with_second_host(Topology topology) {
 void add_link_variants(const Topology& topology, const ModelLibrary& models, DeviceId id,
                        std::vector<Variant>& variants) {
   const Graph graph(topology);
-  const auto link = link_of(graph, models, id).link;
+  const auto link = Hardware(graph, models).link(id).value;
   if (!link) return;
   const auto add = [&](PcieLink changed, const std::string& what) {
     Variant variant{fmt::format("{} ({}, not {})", what, to_string(changed), to_string(*link)),
@@ -67,8 +67,8 @@ std::vector<Variant> variants_of(const Topology& topology, const ModelLibrary& m
   add_link_variants(topology, models, transfer.from, variants);
   if (nic) add_link_variants(topology, models, *nic, variants);
   if (nic) {
-    const Device& device = get(topology, *nic);
-    const Bandwidth rate = device.port_rate.value_or(nic_model(models, device).port_rate.value);
+    const Graph graph(topology);
+    const Bandwidth rate = Hardware(graph, models).port_rate(*nic);
     Variant half{
         fmt::format("ports at half of their rate ({:.0f} Gb/s)", rate.bytes_per_second * 4e-9),
         topology};
@@ -91,11 +91,8 @@ std::vector<Variant> variants_of(const Topology& topology, const ModelLibrary& m
 
 /// A NIC of another NUMA node than the one that is best: traffic then crosses sockets.
 std::optional<DeviceId> far_nic(const Graph& graph, const ModelLibrary& models, DeviceId gpu) {
-  for (const DeviceId nic : devices_of_kind(graph.topology(), DeviceKind::nic))
-    if (nic.host == gpu.host &&
-        nic_model(models, get(graph.topology(), nic)).rdma.value != "none" &&
-        pcie_distance(graph, gpu, nic) == Distance::sys)
-      return nic;
+  for (const RankedNic& nic : Hardware(graph, models).nics_by_distance(gpu, NicUse::rdma))
+    if (pcie_distance(graph, gpu, nic.nic) == Distance::sys) return nic.nic;
   return std::nullopt;
 }
 
@@ -418,8 +415,9 @@ std::vector<Fit> fit(sim::Simulator& simulator, const Topology& given, const Mod
     transfer.size = figure.size;
     if (figure.gpus) transfer.operation = Operation::write;
     const Graph graph(topology);
+    const Hardware hardware(graph, models);
     const auto nic = transfer.from.host != transfer.to.host
-                         ? nearest_nic(graph, models, transfer.from, true)
+                         ? hardware.nearest_nic(transfer.from, NicUse::gpudirect)
                          : std::nullopt;
     Fitter fitter(simulator, models, figure);
     for (const Variant& variant : variants_of(topology, models, transfer, nic))
@@ -445,8 +443,7 @@ std::vector<Fit> fit(sim::Simulator& simulator, const Topology& given, const Mod
       one.verdict += fmt::format(
           " What NIC {} is is not known: {:.0f} Gb/s were assumed (--set {}.model=connectx-7, or "
           ".port_rate=400Gb/s).",
-          label(topology, *nic),
-          nic_model(models, get(topology, *nic)).port_rate.value.bytes_per_second * 8e-9,
+          label(topology, *nic), hardware.port_rate(*nic).value.bytes_per_second * 8e-9,
           label(topology, *nic));
     fits.push_back(std::move(one));
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/common/error.hpp"
-#include "src/hardware/device_models.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/verdict/verdict.hpp"
 
 namespace gdr::compare {
@@ -82,10 +82,12 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
   column.name = topology.name;
   const Topology two = pair_of(topology);
   const Graph graph(two);
-  for (const Device& device : two.hosts.front().devices) {
-    column.gpus += device.kind == DeviceKind::gpu ? 1 : 0;
+  const Hardware hardware(graph, models);
+  for (std::size_t i = 0; i < two.hosts.front().devices.size(); ++i) {
+    const DeviceId id{0, i};
+    column.gpus += get(two, id).kind == DeviceKind::gpu ? 1 : 0;
     column.nics +=
-        device.kind == DeviceKind::nic && nic_model(models, device).rdma.value != "none" ? 1 : 0;
+        get(two, id).kind == DeviceKind::nic && hardware.nic(id).rdma.value != "none" ? 1 : 0;
   }
   const Verdict verdict = judge(graph, models);
   count(verdict, column.pairs);
@@ -95,7 +97,6 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
     return column;
   }
   try {
-    const Hardware hardware(graph, models);
     std::vector<sim::TimedTransfer> all;
     std::vector<sim::Prediction> alone;
     double latency = 0;

@@ -33,15 +33,6 @@ std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase
   return transfers;
 }
 
-std::set<ModelName> models_used(const Graph& graph, const ModelLibrary& models,
-                                const PublishedCase& published) {
-  const Hardware hardware(graph, models);
-  std::set<ModelName> used;
-  for (const Transfer& transfer : transfers_of(graph.topology(), published))
-    used.merge(models_of(hardware, plan_transfer(graph, models, transfer)));
-  return used;
-}
-
 /// Topologies are read once for all cases that share file and settings.
 class Topologies {
  public:
@@ -83,11 +74,9 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
   return errors;
 }
 
-double predict_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published, const Topology& topology, const Graph& graph,
+double predict_case(Simulator& simulator, const Hardware& hardware, const PublishedCase& published,
                     std::string* bottleneck, bool near) {
-  const Hardware hardware(graph, models);
-  const std::vector<Transfer> transfers = transfers_of(topology, published);
+  const std::vector<Transfer> transfers = transfers_of(hardware.topology(), published);
   const Options options{published.depth, published.queue_pairs, published.bidirectional,
                         published.completion_every, near};
   if (published.metric == Metric::latency || published.metric == Metric::completion ||
@@ -121,13 +110,12 @@ CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
                     const PublishedCase& published, const Topologies::Read& read, bool ranges) {
   CaseResult result;
   result.published = &published;
-  result.predicted =
-      predict_case(simulator, models, published, read.topology, read.graph, &result.bottleneck);
+  const Hardware hardware(read.graph, models);
+  result.predicted = predict_case(simulator, hardware, published, &result.bottleneck);
   if (!ranges) return result;
   const Range range =
-      range_of(models, models_used(read.graph, models, published), [&](const ModelLibrary& other) {
-        return std::vector<double>{
-            predict_case(simulator, other, published, read.topology, read.graph, nullptr, true)};
+      range_of(hardware, [&](const Hardware& other) {
+        return std::vector<double>{predict_case(simulator, other, published, nullptr, true)};
       }).front();
   result.low = range.low;
   result.high = range.high;

@@ -35,9 +35,8 @@ struct Errors {
 };
 Errors errors_of(const std::vector<const CaseResult*>& results);
 
-/// The prediction in the case's unit, with these models. `near` as in Options.
-double predict_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published, const Topology& topology, const Graph& graph,
+/// The prediction in the case's unit, on its machine. `near` as in Options.
+double predict_case(Simulator& simulator, const Hardware& hardware, const PublishedCase& published,
                     std::string* bottleneck = nullptr, bool near = false);
 
 /// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws

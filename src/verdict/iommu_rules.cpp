@@ -8,10 +8,9 @@ constexpr const char* remedy =
     "or amd_iommu=off.";
 
 void translating(const PairContext& pair, RuleNotes& notes) {
-  const Host& host = pair.host();
-  if (pair.ways.direct_translated || has_c2c(host, pair.gpu()))
+  if (pair.routes.direct_translated || pair.graph().has_c2c(pair.graph().device(pair.target)))
     return;  // ATS, or a platform whose IOMMU is made for it
-  const bool mapped = pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu()) &&
+  const bool mapped = pair.kind == PairKind::gpu_nic && !pair.hardware->is_amd_gpu(pair.target) &&
                       dma_buf_possible(pair).value_or(false);
   // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is
   // no way round it.
