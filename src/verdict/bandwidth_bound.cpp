@@ -47,7 +47,7 @@ AccessBound route_bound(const PairContext& pair, const Route& route, WireBytes w
       if (const auto room = hardware.link_bandwidth(hop))
         limit_by_link(bound, *room * (1 / wire_bytes(hop)), hop);
     } else if (pair.cpu != nullptr && hop.kind == HopKind::root_complex) {
-      limit(bound, pair.cpu->root_complex_bandwidth.value);
+      limit(bound, hardware.cpu(hop.up ? hop.from : hop.to).root_complex_bandwidth.value);
     } else if (pair.cpu != nullptr && hop.kind == HopKind::socket_link) {
       limit(bound, hardware.socket_link_bandwidth(hop));
     } else if (hop.kind == HopKind::c2c) {

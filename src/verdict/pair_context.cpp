@@ -71,7 +71,8 @@ PairContext make_pair_context(const Hardware& hardware, PairKind kind, DeviceId 
   pair.routes = hardware.peer_routes(graph.device(pair.initiator), graph.device(pair.target));
   pair.route = route_of(pair);
   pair.kernel = kernel_p2pdma(hardware, pair.routes, pair.initiator, pair.target);
-  if (const auto cpu = hardware.cpu_above(from); cpu.known()) pair.cpu = cpu.value;
+  if (const auto cpu = hardware.cpu_above(from); cpu.known() && hardware.cpu_above(to).known())
+    pair.cpu = cpu.value;
   pair.tree_hidden = !pair.over_nvlink() && hidden(pair);
   pair.max_payload = hardware.max_payload(pair.routes.direct);
   pair.could_carry =
@@ -86,6 +87,19 @@ std::optional<Bandwidth> ForwardLimit::least() const {
   return std::min(*read, *write);
 }
 
+namespace {
+
+/// The CPU whose limits hold for data on its way through the root complex: that of the host bridge
+/// where the data leaves it.
+const CpuModel& forwarding_cpu(const PairContext& pair, const Route& data) {
+  const auto last = std::find_if(data.rbegin(), data.rend(), [&](const Hop& hop) {
+    return pair.graph().vertex(hop.from).kind == VertexKind::host_bridge;
+  });
+  return last != data.rend() ? pair.hardware->cpu(last->from) : *pair.cpu;
+}
+
+}  // namespace
+
 ForwardLimit forward_limit(const PairContext& pair) {
   // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses
   // nothing but that port.
@@ -95,13 +109,14 @@ ForwardLimit forward_limit(const PairContext& pair) {
   // Over NVLink or C2C the CPU's fabric delivers to the GPU, no root port does.
   if (pair.graph().has_c2c(pair.graph().device(pair.target)) && pair.kind != PairKind::gpu_gpu)
     return {};
+  const bool remote = pair.route == PairRoute::socket_link;
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
     return parameter ? std::optional(parameter->value) : std::nullopt;
   };
-  if (pair.route == PairRoute::socket_link)
-    return {value(pair.cpu->p2p_remote_read_bandwidth),
-            value(pair.cpu->p2p_remote_write_bandwidth)};
-  return {value(pair.cpu->p2p_read_bandwidth), value(pair.cpu->p2p_write_bandwidth)};
+  const CpuModel& reads = forwarding_cpu(pair, pair.routes.completion);
+  const CpuModel& writes = forwarding_cpu(pair, pair.routes.request);
+  return {value(remote ? reads.p2p_remote_read_bandwidth : reads.p2p_read_bandwidth),
+          value(remote ? writes.p2p_remote_write_bandwidth : writes.p2p_write_bandwidth)};
 }
 
 std::vector<DeviceId> links_on_route(const PairContext& pair) {

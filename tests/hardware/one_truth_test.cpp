@@ -250,7 +250,7 @@ std::vector<Topology> every_machine() {
 TEST(OneTruth, BoundsPredictionsAndGuestsAgreeWithAnyFactLeftOut) {
   constexpr std::uint32_t seed = 20;
   constexpr std::size_t most =
-      4;  // variants of a machine, drawn with the seed, so that time suffices
+      10;  // variants of a machine, drawn with the seed, so that time suffices
   std::mt19937 random(seed);
   std::size_t count = 0;
   for (const Topology& topology : every_machine()) {
@@ -323,7 +323,10 @@ TEST(OneTruth, ALinkThatNobodyStatesIsNoFasterThanTheCpusPorts) {
       << slot->message;
   Transfer rdma = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::rdma, bulk);
   const Prediction predicted = lab.run(rdma);
-  EXPECT_LE(predicted.bandwidth.gigabytes_per_second(), 27.3) << predicted.bottleneck;
+  // The NIC and the CPU take TLPs of 512 B, the GPU only of 256 B.
+  expect_close("host memory, GB/s",
+               lab.hardware.payload_rate({4, 16}, 512_B).gigabytes_per_second(),
+               predicted.bandwidth.gigabytes_per_second(), 1e-3);
   EXPECT_NE(predicted.bottleneck.find(" link "), std::string::npos) << predicted.bottleneck;
   const auto guest = guest_links(Machine(lab.topology));
   EXPECT_EQ(guest.at(2), (PcieLink{4, 16}));
