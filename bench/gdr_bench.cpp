@@ -58,9 +58,9 @@ Sample in_child(const std::function<double()>& body) {
 double engine_flows(int flows, int granules) {
   sim::Scenario scenario;
   scenario.extrapolate = false;
-  scenario.resources.push_back({"shared", 1e12});
+  scenario.resources.push_back({.units_per_second = 1e12});
   for (int i = 0; i < flows; ++i) {
-    scenario.resources.push_back({"own", 25e9 + 1e7 * i});
+    scenario.resources.push_back({.units_per_second = 25e9 + 1e7 * i});
     sim::FlowSpec flow;
     flow.stages.resize(1);
     flow.stages[0].resources = {static_cast<std::size_t>(i) + 1, 0};

@@ -1,4 +1,4 @@
-# SimGrid as Debian packages it (no CMake config file of its own). Defines SimGrid::SimGrid.
+# Finds SimGrid, whose Debian package has no CMake config file. Defines SimGrid::SimGrid.
 find_path(SimGrid_INCLUDE_DIR simgrid/s4u.hpp)
 find_library(SimGrid_LIBRARY simgrid)
 if(SimGrid_INCLUDE_DIR AND EXISTS "${SimGrid_INCLUDE_DIR}/simgrid/config.h")

@@ -1,23 +1,26 @@
 # gdr_add_emulated_test(NAME name TOPOLOGY file
-#                       (TARGET target | COMMAND program [argument...] | ON host "shell command" [host "shell command"...]
+#                       (TARGET target | COMMAND program [argument...] | ON host "shell command"
+# [host "shell command"...]
 #                        | OUTSIDE program [argument...])
-#                       [ARGUMENTS argument...] [OPTIONS option...] [TIMEOUT seconds] [LABELS label...])
+#                       [ARGUMENTS argument...] [OPTIONS option...] [TIMEOUT seconds] [LABELS
+# label...])
 #
-# A test that runs in the guests of `gdr emulate`: TARGET or COMMAND on every host of the topology, ON on the hosts named;
-# OUTSIDE on this machine, with the guests' name in GDR_GUESTS, for `gdr emulate in $GDR_GUESTS --fault ...`. Tests with
-# the same TOPOLOGY and OPTIONS (those of `gdr emulate up`, as --fault) share their guests: they are started before the first of them
-# and ended after the last (CTest fixtures), and run one at a time. The test fails when the command fails on any host. A file name that
-# is not absolute is looked for in the source folder, then in gdr's topologies. TIMEOUT is for the command (300); guests get 600 to start.
-# gdr_EXECUTABLE is the tool.
+# Adds a test that runs in the guests of `gdr emulate`: TARGET or COMMAND on every host of the
+# topology, ON on the named hosts, OUTSIDE on this machine, with the guests' name in GDR_GUESTS for
+# `gdr emulate in $GDR_GUESTS --fault ...`. Tests with the same TOPOLOGY and OPTIONS (those of `gdr
+# emulate up`, such as --fault) share their guests and run one at a time; CTest fixtures start the
+# guests before the first test and end them after the last. The test fails when the command fails on
+# any host. A relative file name is searched in the source folder, then in gdr's topologies. TIMEOUT
+# applies to the command (default 300); guests get 600 to start. gdr_EXECUTABLE is the tool.
 function(gdr_add_emulated_test)
   cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;TOPOLOGY;TARGET;TIMEOUT" "COMMAND;ON;OUTSIDE;ARGUMENTS;OPTIONS;LABELS")
-  set(ways 0)
-  foreach(way TARGET COMMAND ON OUTSIDE)
-    if(DEFINED ARG_${way})
-      math(EXPR ways "${ways} + 1")
+  set(modes 0)
+  foreach(mode TARGET COMMAND ON OUTSIDE)
+    if(DEFINED ARG_${mode})
+      math(EXPR modes "${modes} + 1")
     endif()
   endforeach()
-  if(NOT ARG_NAME OR NOT ARG_TOPOLOGY OR NOT ways EQUAL 1 OR ARG_UNPARSED_ARGUMENTS)
+  if(NOT ARG_NAME OR NOT ARG_TOPOLOGY OR NOT modes EQUAL 1 OR ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gdr_add_emulated_test: needs NAME, TOPOLOGY and one of TARGET, COMMAND, ON, OUTSIDE; got ${ARGV}")
   endif()
   if(NOT ARG_TIMEOUT)
@@ -35,7 +38,7 @@ function(gdr_add_emulated_test)
     message(FATAL_ERROR "gdr_add_emulated_test(${ARG_NAME}): there is no topology ${ARG_TOPOLOGY}")
   endif()
 
-  # Guests of two build trees must not meet.
+  # Keep the guests of different build trees apart.
   string(MD5 hash "${CMAKE_BINARY_DIR};${topology};${ARG_OPTIONS}")
   string(SUBSTRING ${hash} 0 8 hash)
   cmake_path(GET topology STEM guests)
@@ -63,7 +66,7 @@ function(gdr_add_emulated_test)
         set(host ${word})
         continue()
       endif()
-      string(REPLACE ";" "\\;" word "${word}")  # of the shell, not of a list
+      string(REPLACE ";" "\\;" word "${word}")  # this semicolon is the shell's, not a list's
       list(APPEND run --on ${host} "${word}")
       unset(host)
     endforeach()
@@ -72,7 +75,7 @@ function(gdr_add_emulated_test)
   elseif(ARG_TARGET)
     list(APPEND run -- $<TARGET_FILE:${ARG_TARGET}>)
   else()
-    list(APPEND run -- "${ARG_COMMAND}")  # quoted: semicolons within words stay
+    list(APPEND run -- "${ARG_COMMAND}")  # quoted to keep semicolons within words
   endif()
   if(ARG_ARGUMENTS)
     list(APPEND run "${ARG_ARGUMENTS}")

@@ -1,4 +1,5 @@
-# `cmake --install BUILD --prefix P`: the tool, the libraries with their public headers, the data, the
+# `cmake --install BUILD --prefix P`: the tool, the libraries with their public headers, the data,
+# the
 # documents, and the files for find_package(gdr).
 include(CMakePackageConfigHelpers)
 
@@ -6,8 +7,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gdr)
 install(TARGETS gdr_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tool)
 get_property(gdr_libraries GLOBAL PROPERTY GDR_LIBRARIES)
 install(TARGETS ${gdr_libraries} EXPORT gdrTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Public headers, named one by one in the libraries' CMakeLists.txt. In the tree an include is a path
-# from the root of the project; installed, src/ is left out and gdr/ stands in front.
+# Public headers, which the libraries' CMakeLists.txt list. In the tree an include is a path from
+# the root of the project; installed headers omit src/ and start with gdr/.
 get_property(gdr_public_headers GLOBAL PROPERTY GDR_PUBLIC_HEADERS)
 file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/include)
 foreach(header IN LISTS gdr_public_headers)
@@ -25,8 +26,8 @@ endforeach()
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool FILES_MATCHING PATTERN "*.md" PATTERN "topology.schema.json")
-# What the guests of `gdr emulate` are made of.
-# The module's header of calls is the library's file, which emu/module links to.
+# The sources of what guests of `gdr emulate` boot. The module's ioctl header is the library's;
+# emu/module has a link to it.
 install(DIRECTORY emu/guest emu/module DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu COMPONENT tool
         PATTERN gdr_gpu.h EXCLUDE)
 install(FILES src/memory/uapi/gdr_gpu.h DESTINATION ${CMAKE_INSTALL_DATADIR}/gdr/emu/module COMPONENT tool)

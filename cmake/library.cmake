@@ -1,10 +1,11 @@
 # gdr_library(name [PRIVATE] [RECURSE] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]
 #             [HEADERS header...])
 #
-# A library gdr_NAME of the sources in the current folder; with RECURSE also of the folders below it,
-# without the paths that match EXCLUDE. It is installed as gdr::NAME unless it is PRIVATE. HEADERS are its public headers: only these are installed. Every include
-# is the path of a file from the root of the project; installed, `src/` is left out and `gdr/` stands
-# in front: <gdr/topology/topology.hpp>, <gdr/sim/predict.hpp>.
+# Adds a library gdr_NAME from the sources in the current folder and, with RECURSE, in the folders
+# below it, without the paths that match EXCLUDE. It is installed as gdr::NAME unless it is PRIVATE.
+# HEADERS are its public headers; no others are installed. Every include is a path from the root of
+# the project; installed headers omit `src/` and start with `gdr/`: <gdr/topology/topology.hpp>,
+# <gdr/sim/predict.hpp>.
 function(gdr_library name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "RECURSE;PRIVATE" "EXCLUDE" "LINK;PRIVATE_LINK;HEADERS")
   if(ARG_RECURSE)

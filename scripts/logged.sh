@@ -1,5 +1,5 @@
-# Sourced by ./quickstart and ./test: runs a command with its output in $log, one moving line of progress on a terminal,
-# and the log's end when it fails.
+# Sourced by ./quickstart and ./test. Runs a command with its output in $log, shows one line of
+# progress on a terminal, and prints the end of the log on failure.
 
 logged() {
   local what=$1 status=0
@@ -20,7 +20,7 @@ logged() {
   echo "$what: done"
 }
 
-# Ninja's "[12/40]" after the name of the step.
+# Prints Ninja's "[12/40]" after the name of the step.
 progress() {
   local line
   while IFS= read -r line; do

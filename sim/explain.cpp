@@ -4,7 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/flow/flow_builder.hpp"
+#include "sim/flow/bound.hpp"
+#include "sim/flow/context.hpp"
 #include "sim/predict.hpp"
 #include "src/common/error.hpp"
 
@@ -35,18 +36,8 @@ std::string link_text(const Hardware& hardware, const Hop& hop) {
   return {};
 }
 
-/// What NVLink's resources are called depends on whether a switch is in the way.
-bool is_bottleneck(const Hardware& hardware, const Hop& hop, const std::string& bottleneck) {
-  if (hop.kind != HopKind::nvlink) return bottleneck == link_resource(hardware, hop);
-  const std::string from = hardware.graph().label(hop.from);
-  const std::string to = hardware.graph().label(hop.to);
-  return bottleneck == from + " NVLink out" || bottleneck == to + " NVLink in" ||
-         bottleneck == fmt::format("{} to {} NVLink", from, to);
-}
-
-std::vector<HopReport> hops_of(const Hardware& hardware, const Transfer& transfer,
-                               const Stage& stage, const StageSpec& spec,
-                               const std::string& bottleneck) {
+std::vector<HopReport> hops_of(const Hardware& hardware, const Stage& stage, const StageSpec& spec,
+                               const Bottleneck& bottleneck) {
   std::vector<HopReport> hops;
   const double packets = std::ceil(stage.bytes.as_double() / spec.packet.as_double());
   const double on_link = stage.bytes.as_double() + packets * spec.units_per_packet;
@@ -56,22 +47,11 @@ std::vector<HopReport> hops_of(const Hardware& hardware, const Transfer& transfe
     report.from = hardware.graph().label(hop.from);
     report.to = hardware.graph().label(hop.to);
     report.link = link_text(hardware, hop);
-    report.limits = is_bottleneck(hardware, hop, bottleneck);
-    if (hop.kind == HopKind::pcie) report.bandwidth = hardware.link_bandwidth(hop);
-    if (hop.kind == HopKind::memory)
-      report.bandwidth = hardware.memory_bandwidth(
-          hardware.graph().vertex(hop.to).kind == VertexKind::memory ? hop.to : hop.from);
-    if (hop.kind == HopKind::c2c) report.bandwidth = hardware.c2c_bandwidth(hop);
-    if (hop.kind == HopKind::nvlink)
-      report.bandwidth = hardware.nvlink_bandwidth(transfer.from, transfer.to);
-    if (hop.kind == HopKind::socket_link) report.bandwidth = hardware.socket_link_bandwidth(hop);
-    if (hop.kind == HopKind::root_complex)
-      report.bandwidth = hardware.cpu(hop.from).root_complex_bandwidth.value;
+    const auto resource = resource_of(hardware.graph(), hop);
+    report.limits = resource && bottleneck == Bottleneck(*resource);
+    report.bandwidth = capacity_of(hardware, stage, hop);
     if (hop.kind == HopKind::wire) {
       report.latency = hop.up ? hardware.wire_latency() : Duration{};
-      const VertexId nic = hop.up ? hop.from : hop.to;
-      report.bandwidth =
-          hardware.graph().device_at(nic)->port_rate.value_or(hardware.nic(nic).port_rate.value);
     } else {
       if (i == 0) report.latency += hardware.crossing(stage.data, 0);
       report.latency += hardware.crossing(stage.data, i + 1);
@@ -83,32 +63,27 @@ std::vector<HopReport> hops_of(const Hardware& hardware, const Transfer& transfe
   return hops;
 }
 
-/// What bounds the stage beside the links of its hops: its own limit, or a resource that is no
-/// link.
-std::pair<std::string, Bandwidth> tightest_limit(const Scenario& scenario, const FlowSpec& flow,
-                                                 const StageSpec& spec) {
-  const double per_byte = units_per_byte(flow, spec);
-  std::pair<std::string, Bandwidth> least;
-  const auto consider = [&](const std::string& name, double units_per_second) {
-    const Bandwidth payload{units_per_second / per_byte};
-    if (per_byte > 0 && (least.first.empty() || payload < least.second)) least = {name, payload};
-  };
-  if (spec.limit > 0) consider(spec.limit_name, spec.limit);
-  for (const std::size_t index : spec.resources) {
-    const std::string& name = scenario.resources[index].name;
-    const bool hop = name.find(" link ") != std::string::npos ||
-                     name.find(" port ") != std::string::npos || name.ends_with(" memory") ||
-                     name.find("root complex") != std::string::npos;
-    if (!hop) consider(name, scenario.resources[index].units_per_second);
+/// Labels of the vertices that a bottleneck is at.
+std::vector<std::string> places_of(const Graph& graph, const Bottleneck& bottleneck) {
+  std::vector<std::string> places;
+  if (const auto* resource = std::get_if<ResourceId>(&bottleneck)) {
+    places.push_back(graph.label(resource->at));
+    if (resource->kind == ResourceKind::socket_link || resource->kind == ResourceKind::nvlink_pair)
+      places.push_back(graph.label(resource->to));
+  } else if (const auto* limit = std::get_if<LimitId>(&bottleneck)) {
+    if (limit->at) places.push_back(graph.label(*limit->at));
+  } else if (const auto* step = std::get_if<StepId>(&bottleneck)) {
+    for (const auto& place : {step->by, step->from, step->to})
+      if (place) places.push_back(graph.label(*place));
   }
-  return least;
+  return places;
 }
 
 }  // namespace
 
 Timeline timeline(Simulator& simulator, const Hardware& hardware, const Transfer& transfer) {
   ScenarioBuilder alone(hardware);
-  alone.add(plan_transfer(hardware.graph(), hardware.models(), transfer), {1, 1, 1, {}, 1, 0});
+  alone.add(plan_transfer(hardware.graph(), hardware.models(), transfer), one_message);
   Scenario scenario = alone.take();
   scenario.extrapolate = false;
   scenario.record = true;
@@ -117,9 +92,9 @@ Timeline timeline(Simulator& simulator, const Hardware& hardware, const Transfer
   double spans = 0;
   for (const StageSpec& spec : flow.stages) {
     Timeline::Step& step = result.steps.emplace_back();
-    step.name = spec.name;
+    step.id = spec.step;
     for (const std::size_t index : spec.resources)
-      step.resources.push_back(scenario.resources[index].name);
+      step.resources.push_back(scenario.resources[index].id);
     spans +=
         spec.whole_message ? 1 : std::ceil(flow.message.as_double() / spec.granule.as_double());
   }
@@ -139,31 +114,32 @@ Explanation explain(Simulator& simulator, const Hardware& hardware, const Transf
   explanation.prediction = predict(simulator, hardware, transfer, options);
   const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
   ScenarioBuilder alone(hardware);
-  alone.add(plan, {1, 1, 1, {}, 1, 0});
+  alone.add(plan, one_message);
   const Scenario scenario = alone.take();
   const Outcome outcome = simulator.run(scenario);
   const FlowSpec& flow = scenario.flows.front();
+  explanation.bottleneck_at = places_of(hardware.graph(), explanation.prediction.bottleneck);
   for (std::size_t i = 0; i < flow.stages.size(); ++i) {
     const StageSpec& spec = flow.stages[i];
     StageReport report;
-    report.name = spec.name;
+    report.step = spec.step;
     report.times = outcome.flows.front().stages[i];
     report.latency = spec.latency;
-    const auto [limit, rate] = tightest_limit(scenario, flow, spec);
-    report.limit = limit;
-    report.limit_rate = rate;
+    const StageBound limit = bound_beside_links(scenario, flow, spec);
+    report.limit = limit.by;
+    report.limit_rate = limit.bandwidth;
     if (spec.plan_stage != StageSpec::no_plan_stage) {
       const Stage& stage = plan.stages[spec.plan_stage];
       report.mover = stage.mover;
       report.from = hardware.graph().label(stage.from);
       report.to = hardware.graph().label(stage.to);
       report.bytes = stage.bytes;
-      report.hops = hops_of(hardware, transfer, stage, spec, explanation.prediction.bottleneck);
+      report.hops = hops_of(hardware, stage, spec, explanation.prediction.bottleneck);
     }
     explanation.stages.push_back(std::move(report));
     for (const std::size_t index : spec.resources) {
       const Resource& resource = scenario.resources[index];
-      if (resource.name != explanation.prediction.bottleneck) continue;
+      if (explanation.prediction.bottleneck != Bottleneck(resource.id)) continue;
       explanation.bottleneck_rate = resource.capacity;
       explanation.bottleneck_stages.push_back(i);
     }

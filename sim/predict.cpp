@@ -1,7 +1,5 @@
 #include "sim/predict.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,7 +9,7 @@
 namespace gdr::sim {
 namespace {
 
-/// Everything of a scenario that decides its outcome, without names.
+/// Everything of a scenario that decides its outcome, without ids.
 std::string fingerprint(const Scenario& scenario) {
   std::string key;
   const auto put = [&](auto value) {
@@ -116,11 +114,14 @@ Prediction predict(Simulator& simulator, const Hardware& hardware, const Transfe
                    const Options& options) {
   const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
   ScenarioBuilder alone(hardware);
-  alone.add(plan, {1, 1, 1, {}, 1, 0});  // one message takes one queue pair
+  alone.add(plan, one_message);
   const Outcome single = simulator.run(alone.take());
 
   ScenarioBuilder stream(hardware);
-  const Drive drive{options.depth, options.queue_pairs, 0, {}, options.completion_every, 0};
+  const Drive drive{.depth = options.depth,
+                    .queue_pairs = options.queue_pairs,
+                    .messages = 0,
+                    .completion_every = options.completion_every};
   stream.add(plan, drive);
   if (options.bidirectional)
     stream.add(plan_transfer(hardware.graph(), hardware.models(), opposite(plan)), drive);
@@ -136,16 +137,16 @@ Prediction predict(Simulator& simulator, const Hardware& hardware, const Transfe
   prediction.completion = single.flows.front().first_completion;
   prediction.bottleneck = bottleneck(scenario, steady, 0);
   const FlowSpec& flow = scenario.flows.front();
-  // The first window is the queue depth.
-  if (prediction.bottleneck == flow.windows.front().name)
-    prediction.longest_step = longest_step(scenario, flow, flow.windows.front());
+  for (const WindowSpec& window : flow.windows)
+    if (window.id.kind == WindowKind::queue_depth && prediction.bottleneck == Bottleneck(window.id))
+      prediction.longest_step = longest_step(scenario, flow, window);
   return prediction;
 }
 
 MessageTimes predict_message(Simulator& simulator, const Hardware& hardware,
                              const Transfer& transfer) {
   ScenarioBuilder alone(hardware);
-  alone.add(plan_transfer(hardware.graph(), hardware.models(), transfer), {1, 1, 1, {}, 1, 0});
+  alone.add(plan_transfer(hardware.graph(), hardware.models(), transfer), one_message);
   const Outcome outcome = simulator.run(alone.take());
   return {outcome.flows.front().first_arrival, outcome.flows.front().first_completion};
 }
@@ -153,12 +154,12 @@ MessageTimes predict_message(Simulator& simulator, const Hardware& hardware,
 StreamRates predict_streams(Simulator& simulator, const Hardware& hardware,
                             const std::vector<Transfer>& transfers, const Options& options) {
   ScenarioBuilder builder(hardware);
-  const Drive drive{options.depth,
-                    options.queue_pairs,
-                    0,
-                    {},
-                    options.completion_every,
-                    transfers.size() > many_flows ? granules_of_many : granules_of_stream};
+  const Drive drive{
+      .depth = options.depth,
+      .queue_pairs = options.queue_pairs,
+      .messages = 0,
+      .completion_every = options.completion_every,
+      .granules = transfers.size() > many_flows ? granules_of_many : granules_of_stream};
   for (const Transfer& transfer : transfers) {
     const TransferPlan plan = plan_transfer(hardware.graph(), hardware.models(), transfer);
     builder.add(plan, drive);
@@ -185,9 +186,11 @@ std::vector<Prediction> predict_together(Simulator& simulator, const Hardware& h
   std::vector<TransferPlan> plans;
   for (const TimedTransfer& flow : flows) {
     plans.push_back(plan_transfer(hardware.graph(), hardware.models(), flow.transfer));
-    builder.add(plans.back(),
-                {options.depth, options.queue_pairs, 1, flow.start, options.completion_every,
-                 flows.size() > many_flows ? granules_of_many : 0});
+    builder.add(plans.back(), {.depth = options.depth,
+                               .queue_pairs = options.queue_pairs,
+                               .start = flow.start,
+                               .completion_every = options.completion_every,
+                               .granules = flows.size() > many_flows ? granules_of_many : 0});
   }
   const std::vector<Costs> costs = builder.costs();
   const Scenario scenario = builder.take();

@@ -50,7 +50,7 @@ struct Prediction {
       latency;  ///< one message alone, from the post to the last byte visible in the target memory
   Duration completion;  ///< the same message, until the initiator has its completion
   Bandwidth bandwidth;  ///< steady state at the given depth, payload
-  std::string bottleneck;
+  Bottleneck bottleneck;
   std::optional<LongestStep> longest_step;  ///< where the bottleneck is the queue depth
   double cpu_cores = 0;                     ///< busy at that bandwidth, all hosts together
   double host_memory_bytes_per_byte = 0;
@@ -72,14 +72,14 @@ struct HopReport {
 
 /// One stage of a message that travels alone.
 struct StageReport {
-  std::string name;
+  StepId step;
   std::optional<Mover> mover;  ///< none: what the CPU does around the stages (post, launch)
   std::string from;
   std::string to;
   Bytes bytes;
   StageTimes times;
   Duration latency;      ///< of a granule, after it was sent
-  std::string limit;     ///< the tightest of what bounds the stage beside its links: a window,
+  Bottleneck limit;      ///< the tightest of what bounds the stage beside its links: a window,
                          ///< credits, the root complex...
   Bandwidth limit_rate;  ///< of payload
   std::vector<HopReport> hops;
@@ -91,15 +91,16 @@ struct Explanation {
   std::optional<Bandwidth>
       bottleneck_rate;  ///< what the bottleneck carries in a second, when it is a resource
   std::vector<std::size_t>
-      bottleneck_stages;  ///< that use it: indices in `stages`, one for each use
+      bottleneck_stages;                   ///< that use it: indices in `stages`, one for each use
+  std::vector<std::string> bottleneck_at;  ///< labels of the devices and memories that it is at
   std::vector<StageReport> stages;
 };
 
 /// When each granule of one message was in each stage, and what it used there.
 struct Timeline {
   struct Step {
-    std::string name;
-    std::vector<std::string> resources;  ///< links, engines, memory that the stage works on
+    StepId id;
+    std::vector<ResourceId> resources;  ///< links, engines, memory that the stage works on
   };
   std::vector<Step> steps;
   std::vector<Span> spans;  ///< Span::stage counts steps
@@ -139,7 +140,7 @@ MessageTimes predict_message(Simulator& simulator, const Hardware& hardware,
 struct StreamRates {
   Bandwidth sum;
   std::vector<Bandwidth> each;  ///< by transfer; both directions of one together
-  std::string bottleneck;       ///< of the first
+  Bottleneck bottleneck;        ///< of the first
 };
 StreamRates predict_streams(Simulator& simulator, const Hardware& hardware,
                             const std::vector<Transfer>& transfers, const Options& options);

@@ -24,7 +24,7 @@ refused 'gdr: The following argument was not expected: shw; "gdr --help" says wh
 refused 'gdr: topology is required; "gdr show --help" says what there is' show
 refused 'gdr: --format: xml not in {text,dot}; "gdr show --help" says what there is' show "$small" --format xml
 refused "gdr: $work/none.json: cannot open it: No such file or directory" show "$work/none.json"
-refused "gdr: $work: no sys/bus/pci/devices in it; give / for this machine, or a folder that a copy of /sys lies in" show "$work"
+refused "gdr: $work: it has no sys/bus/pci/devices; give / for this machine, or a folder that holds a copy of /sys" show "$work"
 refused 'gdr: --set x: write KEY=VALUE, as in h0/nic0.max_read_request=4096B' show "$small" --set x
 refused "gdr: $work/a b.json: cannot open it: No such file or directory" show "$work/a
 b.json"
@@ -63,7 +63,7 @@ printf '\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-7\t0\nNIC0\
 "$gdr" check - <"$work/matrix" | grep -q 'gpu0  *PIX ?' || fail "check - of a table"
 "$gdr" import "$work/matrix" | grep -q '"distance": "PIX"' || fail "import of a table"
 "$gdr" import "$work/matrix" -o "$work/one.json" 2>"$work/err" && [ ! -s "$work/err" ] || fail "import of one table: $(cat "$work/err")"
-"$gdr" import "$work/matrix" "$work/matrix" 2>&1 >/dev/null | grep -q 'gdr: 2 inputs hold a table.*gdr import A.json B.json' || fail "import of two tables says nothing"
+"$gdr" import "$work/matrix" "$work/matrix" 2>&1 >/dev/null | grep -q 'gdr: 2 inputs have a table.*gdr import A.json B.json' || fail "import of two tables says nothing"
 "$gdr" import "$work/one.json" "$work/one.json" -o "$work/two.json" && "$gdr" check "$work/two.json" | grep -q 'h1' || fail "import does not join topologies"
 printf 'GPU Direct RDMA Disabled for GPU c1000 / HCA 0 (distance 7 > 4)\n' | "$gdr" nccl --log - --version 2.18 | grep -q 'sockets (SYS)' || fail "nccl --log"
 code=0
@@ -75,10 +75,10 @@ printf 'h:1:2 [0] NCCL INFO Channel 00/0 via NET/IB/0\n' >"$work/nccl.txt"
 code=0
 echo 'nothing of interest' | "$gdr" doctor - >/dev/null || code=$?
 [ $code -eq 0 ] || fail "doctor of nothing: exit code $code"
-refused 'gdr: standard input: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys' import - < <(echo hello)
+refused 'gdr: standard input: it does not describe a machine; gdr reads what lspci -tv, lspci -vvv and nvidia-smi topo -m print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys' import - < <(echo hello)
 refused 'gdr: nccl: a topology is missing, or --log FILE' nccl
 refused "gdr: --version is empty: write NCCL's version, as in 2.18.6, or leave it out" nccl "$source/topologies/servers/dgx-a100.json" --version ''
-refused 'gdr: NCCL version "3.0": known are 2.3 to 2.30, as in 2.18.6; what another one decides is not known' nccl "$source/topologies/servers/dgx-a100.json" --version 3.0
+refused 'gdr: NCCL version "3.0": known are 2.3 to 2.30, as in 2.18.6; the decisions of other versions are unknown' nccl "$source/topologies/servers/dgx-a100.json" --version 3.0
 printf 'RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 1048576 5000 197 197 0.02\n' >"$work/figure"
 "$gdr" verify "$source/topologies/servers/dgx-a100.json" --measured "$work/figure" | grep -q 'proves nothing' || fail "verify of host memory"
 "$gdr" compare "$source/topologies/servers/dgx-a100.json" --format html | grep -q '<th>dgx-a100</th>' || fail "compare --format html"

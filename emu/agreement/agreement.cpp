@@ -116,7 +116,7 @@ std::vector<Witness> witnesses(const Graph& graph, const Stage& stage, const Tra
   switch (stage.mover) {
     case Mover::copy_engine:
       return at_sender ? from.copied_out() : to.copied_in();
-    case Mover::cpu_copy:
+    case Mover::socket_copy:
       return at_sender ? from.socket_out() : to.socket_in();
     case Mover::nic_read:
       return nic_read(graph, stage, transfer, from, to);
@@ -124,6 +124,7 @@ std::vector<Witness> witnesses(const Graph& graph, const Stage& stage, const Tra
       return wire(transfer, from, to);
     case Mover::nic_write:
       return nic_write(graph, stage, transfer, from, to);
+    case Mover::cpu_copy:
     case Mover::device_dma:
     case Mover::gpu_thread:
       break;
@@ -192,8 +193,8 @@ void HostRows::add(const Side& side, DeviceId gpu, DeviceId nic, bool sends) {
   const bool rdma = plan_.transfer.path == PathKind::staged;
   if (!rdma || !sends) beside("nic-read", memory, nic_name, {{"module", side.read_host(false)}}, 1);
   if (!rdma || sends) beside("nic-write", nic_name, memory, {{"module", side.wrote_host()}}, 1);
-  if (!sends || !has(Mover::cpu_copy)) beside("cpu-copy", memory, "socket", side.socket_out(), 2);
-  if (sends || !has(Mover::cpu_copy)) beside("cpu-copy", "socket", memory, side.socket_in(), 2);
+  if (!sends || !has(Mover::socket_copy)) beside("socket-copy", memory, "socket", side.socket_out(), 2);
+  if (sends || !has(Mover::socket_copy)) beside("socket-copy", "socket", memory, side.socket_in(), 2);
   if (seen.process) beside("cpu-copy", memory, memory, {{"memory", seen.process->cpu}}, 2);
   beside("any", graph_.topology().hosts[host_].name + "/other GPUs", "",
          {{"module", seen.module.other_gpus}}, 0);

@@ -21,7 +21,7 @@ namespace gdr::fabric {
 namespace {
 
 constexpr std::size_t read_chunk = std::size_t{64} << 10U;
-constexpr int chunks_a_turn = 4;
+constexpr int chunks_per_read = 4;
 constexpr std::size_t frames_a_write = 32;
 
 bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
@@ -39,11 +39,11 @@ Listener::Listener(const std::string& path) : path_(path) {
   if (!socket.is_open()) throw InputError(fmt::format("socket {}: {}", path, std::strerror(errno)));
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const char* reason = errno == EADDRINUSE
-                             ? "it exists already; another run uses it or left it behind"
+                             ? "it already exists; another run uses it or left it behind"
                              : std::strerror(errno);
-    throw InputError(fmt::format("socket {}: cannot make it: {}", path, reason));
+    throw InputError(fmt::format("socket {}: cannot create it: {}", path, reason));
   }
-  // From here on the path is ours to remove.
+  // From here on this object must remove the path.
   if (::listen(socket.get(), 4) != 0) {
     const int reason = errno;
     ::unlink(path.c_str());
@@ -76,7 +76,7 @@ Connection::Connection(UniqueFd socket, Duration now)
 Connection::State Connection::read(const std::function<void(Frame)>& take) {
   std::array<std::uint8_t, read_chunk>
       chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): 64 KiB that recv fills
-  for (int turn = 0; turn < chunks_a_turn; ++turn) {
+  for (int i = 0; i < chunks_per_read; ++i) {
     const ssize_t count = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
     if (count < 0 && try_again()) return State::open;
     if (count <= 0) return decoder_.mid_frame() ? State::bad : State::ended;

@@ -11,17 +11,18 @@
 
 namespace gdr::fabric {
 
-/// A unix stream socket that listens on a path, which goes with it.
+/// A unix stream socket that listens on a path and removes the path when destroyed.
 class Listener {
  public:
-  /// Throws InputError when the path is too long, taken, or its folder cannot be written to.
+  /// Throws InputError when the path is too long or taken, or its folder is not writable.
   explicit Listener(const std::string& path);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&&) = delete;
   ~Listener();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  /// Not open: nobody is waiting, or `error` says why a waiting one could not be taken.
+  /// Returns a closed descriptor if no connection is waiting or, with a reason in `error`, if
+  /// accept() failed.
   UniqueFd accept(bool& error);
 
  private:
@@ -29,13 +30,13 @@ class Listener {
   UniqueFd socket_;
 };
 
-/// The socket of one NIC: frames in, frames out, never waiting.
+/// The socket of one NIC. Reads and writes frames without blocking.
 class Connection {
  public:
   enum class State {
     open,
     ended,  ///< the other side closed it
-    bad,    ///< it ended within a frame, or a frame length cannot be
+    bad,    ///< it ended within a frame, or a frame length is invalid
   };
 
   /// Takes a connected stream socket and makes it non-blocking.
@@ -43,10 +44,10 @@ class Connection {
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
-  /// Reads what is there, 256 KiB at most so that others get their turn. The frames before an end
-  /// are still given out.
+  /// Reads at most 256 KiB, so that one port does not delay the others. Delivers all frames before
+  /// an end or an error.
   State read(const std::function<void(Frame)>& take);
-  /// The other side closed it; what it wrote before may still be unread.
+  /// True if the other side closed it; there may still be unread data.
   [[nodiscard]] bool peer_is_gone() const;
 
   /// Queues a frame to be written.
@@ -54,16 +55,16 @@ class Connection {
   /// Writes as much as the socket takes.
   State write(Duration now);
   [[nodiscard]] bool wants_to_write() const { return !out_.empty(); }
-  /// Since when the socket has taken nothing of what waits for it.
+  /// When the socket last accepted data, while frames are waiting.
   [[nodiscard]] Duration last_progress() const { return last_progress_; }
-  /// Gives up the frames that were not begun.
+  /// Drops the frames whose transmission has not begun.
   std::deque<Parcel> take_unwritten();
 
  private:
   UniqueFd socket_;
   FrameDecoder decoder_;
   std::deque<Parcel> out_;
-  std::size_t written_ = 0;  // bytes of the first one, its length included
+  std::size_t written_ = 0;  // bytes of the first frame, including its length prefix
   Duration last_progress_;
 };
 

@@ -13,7 +13,7 @@ namespace gdr::fabric {
 
 struct Traffic {
   std::uint64_t frames = 0;
-  Bytes bytes;  ///< of Ethernet frames, without preamble and check sequence
+  Bytes bytes;  ///< Ethernet frames without preamble and check sequence
   void add(Bytes frame) {
     ++frames;
     bytes = bytes + frame;
@@ -21,26 +21,26 @@ struct Traffic {
   bool operator==(const Traffic&) const = default;
 };
 
-/// Frames that ended here, by cause.
+/// Dropped frames by cause.
 struct Drops {
-  std::uint64_t loss = 0;      ///< by chance
-  std::uint64_t down = 0;      ///< the link was down
-  std::uint64_t queue = 0;     ///< the queue in front of a rate was full
-  std::uint64_t runt = 0;      ///< tx: shorter than an Ethernet header
-  std::uint64_t filtered = 0;  ///< tx: for nobody else (the receiver is on the same port, addresses
-                               ///< that no bridge passes on)
-  std::uint64_t unconnected = 0;  ///< rx: no NIC is there any more
-  std::uint64_t stalled = 0;      ///< rx: the NIC takes nothing
+  std::uint64_t loss = 0;         ///< by chance
+  std::uint64_t down = 0;         ///< the link was down
+  std::uint64_t queue = 0;        ///< the queue in front of a rate was full
+  std::uint64_t runt = 0;         ///< tx: shorter than an Ethernet header
+  std::uint64_t filtered = 0;     ///< tx: for no other port (the receiver is on the same port, or
+                                  ///< bridges must not forward the address)
+  std::uint64_t unconnected = 0;  ///< rx: the NIC has disconnected
+  std::uint64_t stalled = 0;      ///< rx: the NIC does not read
   [[nodiscard]] std::uint64_t total() const {
     return loss + down + queue + runt + filtered + unconnected + stalled;
   }
   bool operator==(const Drops&) const = default;
 };
 
-/// One direction of a port. arrived + duplicated = passed + dropped + what is still under way.
+/// One direction of a port. arrived + duplicated = passed + dropped + frames still in flight.
 struct DirectionCounters {
-  Traffic arrived;  ///< tx: from the NIC. rx: for it
-  Traffic passed;   ///< what left the link. rx: what was put on the NIC's socket
+  Traffic arrived;  ///< tx: from the NIC. rx: for the NIC
+  Traffic passed;   ///< frames that left the link. rx: frames written to the NIC's socket
   Drops dropped;
   std::uint64_t duplicated = 0;
   std::uint64_t reordered = 0;  ///< overtaken by a later frame
@@ -53,9 +53,9 @@ struct PortCounters {
   std::string name;
   bool connected = false;
   std::uint64_t connections = 0;
-  std::uint64_t refused = 0;  ///< connections while another one was there
+  std::uint64_t refused = 0;  ///< connections refused because the port had one
   std::uint64_t bad_streams =
-      0;  ///< connections closed for a frame length that cannot be, or ended within a frame
+      0;  ///< connections with an invalid frame length, or that ended within a frame
   DirectionCounters tx;
   DirectionCounters rx;
   std::vector<RoceFlow> roce;  ///< what the NIC sent, before any fault
@@ -67,7 +67,7 @@ struct PortCounters {
 
 struct FabricCounters {
   std::vector<PortCounters> ports;
-  std::string pcap_error;  ///< why the capture file ends early; empty: it does not
+  std::string pcap_error;  ///< why the capture file is incomplete; empty: it is complete
   bool operator==(const FabricCounters&) const = default;
 };
 

@@ -26,7 +26,7 @@
 namespace gdr::fabric {
 namespace {
 
-/// What an epoll event is about; the rest of its 64 bits is the port.
+/// The source of an epoll event; the other bits of its data are the port.
 enum class Source : std::uint64_t { wake, timer, listener, connection };
 
 std::uint64_t tag(Source source, std::size_t port) {
@@ -35,7 +35,7 @@ std::uint64_t tag(Source source, std::size_t port) {
 
 UniqueFd made(int fd, std::string_view what) {
   if (fd < 0)
-    throw InputError(fmt::format("fabric: cannot make {}: {}", what, std::strerror(errno)));
+    throw InputError(fmt::format("fabric: cannot create {}: {}", what, std::strerror(errno)));
   return UniqueFd(fd);
 }
 
@@ -49,12 +49,11 @@ void check_options(const FabricOptions& options) {
   std::set<std::string> names;
   for (const PortOptions& port : options.ports) {
     if (!names.insert(port.name).second)
-      throw InputError(fmt::format("fabric: found two ports called \"{}\", allowed is one",
+      throw InputError(fmt::format("fabric: found two ports called \"{}\"; names must be unique",
                                    printable(port.name)));
     if (port.path.empty() == (port.fd < 0))
-      throw InputError(
-          fmt::format("fabric: port \"{}\": allowed is a path or an open socket, one of them",
-                      printable(port.name)));
+      throw InputError(fmt::format("fabric: port \"{}\": needs either a path or an open socket",
+                                   printable(port.name)));
     if (port.path.empty() && ::fcntl(port.fd, F_GETFL) < 0)
       throw InputError(fmt::format("fabric: port \"{}\": file descriptor {} is not open",
                                    printable(port.name), port.fd));
@@ -79,7 +78,7 @@ class Fabric::Implementation {
     std::string name;
     std::optional<Listener> listener;
     std::optional<Connection> connection;
-    std::uint32_t watched = 0;  // what epoll looks for at the connection
+    std::uint32_t watched = 0;  // events that epoll watches on the connection
     bool stalled = false;
     std::shared_ptr<std::uint64_t> buffered = std::make_shared<std::uint64_t>(0);
     std::uint64_t connections = 0;
@@ -109,7 +108,7 @@ class Fabric::Implementation {
   UniqueFd epoll_;
   UniqueFd timer_;
   UniqueFd wake_;
-  mutable std::mutex mutex_;  // holds what is below while it is worked on
+  mutable std::mutex mutex_;  // guards the members below
   SwitchCore core_;
   std::optional<PcapWriter> pcap_;
   std::vector<Port> ports_;
@@ -144,7 +143,7 @@ void Fabric::Implementation::watch(int operation, int fd, std::uint32_t events,
   epoll_event event{};
   event.events = events;
   event.data.u64 = what;
-  check(::epoll_ctl(epoll_.get(), operation, fd, &event) == 0, "epoll refuses a socket of ours");
+  check(::epoll_ctl(epoll_.get(), operation, fd, &event) == 0, "epoll refuses a socket");
 }
 
 void Fabric::Implementation::set_timer() {
@@ -156,14 +155,14 @@ void Fabric::Implementation::set_timer() {
   }
   itimerspec when{};  // zero: never
   if (next) {
-    // Beyond a day it is set again on the way.
+    // For longer times the timer expires after a day and is set again.
     const double ahead = std::clamp(next->seconds, 0.0, now().seconds + 86400.0);
     const std::uint64_t ns = start_ns_ + static_cast<std::uint64_t>(std::ceil(ahead * 1e9)) + 1;
     when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
     when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
   }
   check(::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0,
-        "the timer refuses a time");
+        "timerfd refuses a time");
 }
 
 void Fabric::Implementation::run_once(Duration at_most) {
@@ -171,7 +170,7 @@ void Fabric::Implementation::run_once(Duration at_most) {
   const int limit_ms = static_cast<int>(std::ceil(std::clamp(at_most.seconds, 0.0, 86400.0) * 1e3));
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), limit_ms);
-  check(count >= 0 || errno == EINTR, "epoll does not wait");
+  check(count >= 0 || errno == EINTR, "epoll_wait failed");
   const std::lock_guard lock(mutex_);
   for (const epoll_event& event :
        std::span(events).first(static_cast<std::size_t>(std::max(count, 0))))
@@ -192,8 +191,8 @@ void Fabric::Implementation::handle(const epoll_event& event) {
     accept(port);
   } else if (source == Source::connection) {
     if ((event.events & EPOLLOUT) != 0) ports_[port].stalled = false;
-    // A hang-up comes even where we do not read, since too much is under way; then what was written
-    // before it is lost.
+    // epoll reports a hang-up even while the port is not read because its buffer is full; unread
+    // data is lost then.
     const bool reads = (ports_[port].watched & EPOLLIN) != 0;
     if (reads) read(port);
     else if ((event.events & (EPOLLHUP | EPOLLERR)) != 0)
@@ -228,11 +227,11 @@ void Fabric::Implementation::accept(std::size_t port) {
   Port& at = ports_[port];
   bool error = false;
   UniqueFd socket = at.listener->accept(error);
-  // No file descriptors are left: epoll would wake us for ever.
+  // No file descriptors are left: stop watching, or epoll would wake up at once, for ever.
   if (error) watch(EPOLL_CTL_DEL, at.listener->fd(), 0, 0);
   if (error) ++at.refused;
   if (!socket.is_open()) return;
-  // The one before may have gone already, unnoticed as yet.
+  // The previous connection may have ended without being noticed.
   while (at.connection && at.connection->peer_is_gone()) read(port);
   if (at.connection) ++at.refused;
   else connect(port, std::move(socket));
@@ -276,7 +275,7 @@ void Fabric::Implementation::look_for_stall(std::size_t port) {
   Port& to = ports_[port];
   if (!to.connection || !to.connection->wants_to_write() || to.stalled) return;
   if (now() < to.connection->last_progress() + options_.stall_after) return;
-  // The frame that was begun stays, or the stream would be out of step.
+  // A partly written frame stays, or the stream would lose its framing.
   for (const Parcel& parcel : to.connection->take_unwritten())
     core_.not_delivered(port, {parcel.frame->size()}, &Drops::stalled);
   to.stalled = true;
@@ -285,7 +284,7 @@ void Fabric::Implementation::look_for_stall(std::size_t port) {
 void Fabric::Implementation::update_watch(std::size_t port) {
   Port& of = ports_[port];
   if (!of.connection) return;
-  // Reading begins again at half of the limit, so that it does not flutter.
+  // Hysteresis: reading resumes at half of the limit.
   const std::uint64_t limit =
       (of.watched & EPOLLIN) != 0 ? options_.buffer.count : options_.buffer.count / 2;
   std::uint32_t wanted = *of.buffered <= limit ? std::uint32_t{EPOLLIN} : 0U;

@@ -12,40 +12,39 @@
 
 namespace gdr::fabric {
 
-/// Hears of each frame: as the NIC of a port sent it, before any fault, and as one is put on the
-/// socket of the NIC that it is for. Called in the fabric's thread, which waits for it; it must not
-/// call the fabric.
+/// Observes each frame twice: as its NIC sent it, before any fault, and as it is written to the
+/// receiver's socket. The fabric's thread calls it and waits; it must not call the fabric.
 enum class TapPoint { sent, delivered };
 using FrameTap = std::function<void(const std::string& port, TapPoint point, FrameView frame)>;
 
-/// The Ethernet switch that joins guests: QEMU's `-netdev
+/// The Ethernet switch between guests. QEMU's `-netdev
 /// stream,id=ID,server=off,addr.type=unix,addr.path=PATH` connects to a port. One thread runs it;
-/// arm(), set_faults(), wake() and counters() may be called from others. A NIC may leave and come
-/// again, but not where its port was given as an open socket.
+/// other threads may call arm(), set_faults(), wake() and counters(). A NIC may disconnect and
+/// reconnect unless its port was given as an open socket.
 class Fabric {
  public:
-  /// The sockets listen when this returns. Throws InputError on options that cannot be, and removes
-  /// the sockets already made. Owns the ports' file descriptors in any case.
+  /// The sockets listen when this returns. Throws InputError on invalid options and removes the
+  /// sockets already made. Takes the ports' file descriptors even if it throws.
   explicit Fabric(const FabricOptions& options, FrameTap tap = {});
   Fabric(Fabric&&) noexcept;
   Fabric& operator=(Fabric&&) noexcept;
-  /// Closes all connections and removes the sockets. What is under way is lost.
+  /// Closes all connections and removes the sockets. Frames in flight are lost.
   ~Fabric();
 
-  /// Carries frames until stop() is true. It is asked after every turn, after wake(), and five
-  /// times a second.
+  /// Forwards frames until stop() returns true. Calls it after every step, after wake(), and five
+  /// times per second.
   void run_until(const std::function<bool()>& stop);
 
-  /// One turn: waits until something can be done, `at_most` this long, and does it.
+  /// One step: waits for work, but not longer than `at_most`, and does it.
   void run_once(Duration at_most);
-  /// Readable when run_once() has something to do, for a loop of the caller's.
+  /// For a caller's event loop: readable when run_once() has work.
   [[nodiscard]] int event_fd() const;
 
-  /// With FabricOptions.armed false: faults hold from now on.
+  /// Activates the faults if FabricOptions.armed was false.
   void arm();
-  /// Other faults and another seed from now on, as SwitchCore::set_faults does.
+  /// Changes faults and seed; see SwitchCore::set_faults().
   void set_faults(const std::vector<PortOptions>& ports, Seed seed);
-  /// Ends a wait of run_once(). May be called in a signal handler.
+  /// Wakes up run_once(). Safe in a signal handler.
   void wake() const;
 
   [[nodiscard]] FabricCounters counters() const;

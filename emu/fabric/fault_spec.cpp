@@ -13,7 +13,7 @@
 namespace gdr::fabric {
 namespace {
 
-/// "faults: at item 2 (h1/nic3), loss": where an error is.
+/// The place of an error: "faults: at item 2 (h1/nic3), loss".
 using Place = std::string;
 
 [[noreturn]] void fail(const Place& place, std::string_view found, std::string_view allowed) {
@@ -80,7 +80,7 @@ constexpr std::array<Key, 16> keys{{
     {"rate",
      [](const Place& at, std::string_view text, LinkOptions& link) {
        const Bandwidth rate = with_place(at, text, parse_bandwidth);
-       if (rate.bytes_per_second < 1) fail(at, quoted(text), "1B/s and more");
+       if (rate.bytes_per_second < 1) fail(at, quoted(text), "at least 1B/s");
        link.rate = rate;
      }},
     {"queue", [](const Place& at, std::string_view text,
@@ -133,7 +133,7 @@ void set(const Place& place, std::string_view assignment, LinkOptions& link) {
   fail(place, quoted(name), fmt::format("{}", fmt::join(names, ", ")));
 }
 
-/// What stands in front of the colon.
+/// Parses the part before the colon.
 struct Where {
   std::string_view port;
   bool tx = true;
@@ -146,7 +146,7 @@ Where parse_where(std::string_view text) {
   return {text, true, true};
 }
 
-/// "*", or the same name, or the same with "*" in place of the host, the NIC or both.
+/// True for "*", the same name, or the name with "*" for the host, the NIC or both.
 bool matches(std::string_view pattern, std::string_view name) {
   if (pattern == "*" || pattern == name) return true;
   const auto slash = pattern.find('/');
@@ -179,11 +179,11 @@ void apply_item(const Place& number, std::string_view item, std::vector<PortOpti
   for (const PortOptions& port : ports)
     if (names.size() < 16) names.push_back(port.name);
   fail(number, quoted(head),
-       fmt::format("{}{}; * for a host or a NIC; .tx or .rx behind for one direction",
+       fmt::format("{}{}; * for a host or a NIC; add .tx or .rx for one direction",
                    fmt::join(names, ", "), names.size() < ports.size() ? " and so on" : ""));
 }
 
-/// What only holds of all options of a link together.
+/// Checks that concern several options of a link.
 void check_link(const PortOptions& port, std::string_view direction, const LinkOptions& link) {
   const Place place = fmt::format("faults: {}.{}", printable(port.name), direction);
   if (link.queue && !link.rate && !link.pause_at)
@@ -193,9 +193,9 @@ void check_link(const PortOptions& port, std::string_view direction, const LinkO
          "both together");
   if (!link.down_at && !link.down_after && (link.down_for || link.down_frames))
     fail(place, link.down_for ? "down-for" : "down-frames",
-         "it together with down-at or down-after");
+         "down-for or down-frames together with down-at or down-after");
   if (link.reorder > Probability{} && link.reorder_by == Duration{})
-    fail(place, "reorder-by=0", "more than 0 where reorder is");
+    fail(place, "reorder-by=0", "more than 0 with reorder");
 }
 
 }  // namespace

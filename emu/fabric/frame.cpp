@@ -13,7 +13,7 @@ constexpr std::size_t ipv6_header_bytes = 40;
 constexpr std::uint8_t protocol_udp = 17;
 
 MacAddress address_at(FrameView frame, std::size_t offset) {
-  check(frame.size() >= ethernet_header_bytes, "addresses of a frame without an Ethernet header");
+  check(frame.size() >= ethernet_header_bytes, "the frame has no Ethernet header");
   MacAddress address{};
   std::copy_n(frame.begin() + static_cast<std::ptrdiff_t>(offset), address.size(), address.begin());
   return address;
@@ -30,7 +30,7 @@ std::optional<IpPacket> find_ipv4(FrameView frame, std::size_t at) {
   packet.header = at;
   packet.transport = at + header_bytes;
   packet.end = at + total;
-  // More fragments, or an offset.
+  // A fragment: more follow, or it has an offset.
   const bool fragment = (load16(frame, at + 6) & 0x3fffU) != 0;
   packet.protocol = fragment ? std::uint8_t{0} : frame[at + 9];
   packet.source[10] = packet.source[11] = packet.destination[10] = packet.destination[11] = 0xff;

@@ -23,38 +23,37 @@ inline constexpr std::size_t ethernet_header_bytes = 14;
 inline constexpr std::size_t udp_header_bytes = 8;
 inline constexpr std::size_t max_frame_bytes = 65536;
 
-/// Of frames of at least 14 bytes.
+/// The frame must have at least 14 bytes.
 MacAddress destination_of(FrameView frame);
 MacAddress source_of(FrameView frame);
 /// Group addresses, broadcast included.
 bool is_multicast(const MacAddress& address);
-/// 01:80:c2:00:00:00 to 0f: pause frames, spanning tree, LLDP. They are for the switch itself; IEEE
-/// 802.1D bridges pass none on.
+/// True for 01:80:c2:00:00:00 to 0f (pause frames, spanning tree, LLDP), which IEEE 802.1D bridges
+/// do not forward.
 bool is_link_local(const MacAddress& address);
 
-/// Where the IP packet of a frame lies. All offsets are within the frame.
+/// The location of the IP packet in a frame. All offsets are within the frame.
 struct IpPacket {
   int version = 4;
   std::size_t header = 0;     ///< offset of the IP header
-  std::size_t transport = 0;  ///< offset behind it
-  std::size_t end = 0;        ///< offset behind the packet: Ethernet padding is not part of it
-  std::uint8_t protocol = 0;  ///< 17 is UDP; 0 for fragments, whose transport header is elsewhere
+  std::size_t transport = 0;  ///< offset after the IP header
+  std::size_t end = 0;        ///< offset after the packet, without Ethernet padding
+  std::uint8_t protocol = 0;  ///< 17 is UDP; 0 for fragments, which have no transport header
   IpAddress source{};
   IpAddress destination{};
 };
 
-/// The IPv4 or IPv6 packet behind up to two VLAN tags; nullopt where there is none, or where its
-/// lengths do not fit the frame. IPv6 extension headers are not followed.
+/// Finds the IPv4 or IPv6 packet after up to two VLAN tags; nullopt if there is none or its lengths
+/// do not fit the frame. Does not parse IPv6 extension headers.
 std::optional<IpPacket> find_ip(FrameView frame);
 
-/// Sets congestion experienced (ECN, RFC 3168) in a packet whose sender can do ECN, and mends the
-/// IPv4 checksum. Returns false, and changes nothing, for all other frames and those that are
-/// marked already.
+/// Sets "congestion experienced" (ECN, RFC 3168) in an ECN-capable packet and updates the IPv4
+/// checksum. Returns false for all other frames and those already marked, which stay unchanged.
 bool mark_congestion(Frame& frame);
 
-/// Flips bits of one byte of the payload: behind the UDP header where there is one, else behind the
-/// Ethernet header. So addresses and lengths stay. `random` chooses byte and bits. Returns false
-/// for frames without payload.
+/// Flips bits of one byte after the UDP header or, without one, after the Ethernet header, so that
+/// addresses and lengths stay intact. `random` selects byte and bits. Returns false for frames
+/// without payload.
 bool corrupt_payload(Frame& frame, std::uint64_t random);
 
 }  // namespace gdr::fabric

@@ -10,26 +10,26 @@
 
 namespace gdr::fabric {
 
-/// QEMU's `-netdev stream` and `-netdev socket` put the length of a frame in front of it, four
-/// bytes in network order.
+/// QEMU's `-netdev stream` and `-netdev socket` prefix each frame with its length, four bytes in
+/// network order.
 inline constexpr std::size_t length_bytes = 4;
 std::array<std::uint8_t, length_bytes> length_prefix(FrameView frame);
 
-/// Cuts a stream of bytes into frames. A length above 64 KiB means that the stream is out of step,
-/// from which there is no way back.
+/// Splits a byte stream into frames. A length above 64 KiB means that the framing is lost, which
+/// cannot be repaired.
 class FrameDecoder {
  public:
   void feed(std::span<const std::uint8_t> bytes);
-  /// The next whole frame (possibly empty: a length of 0 keeps the step); nullopt: more bytes are
-  /// needed, or the stream is bad.
+  /// The next complete frame, empty for a length of 0; nullopt: more bytes are needed, or the
+  /// stream is bad.
   std::optional<Frame> next();
   [[nodiscard]] bool bad() const { return bad_; }
-  /// True when the stream must not end here.
+  /// True if an incomplete frame is pending.
   [[nodiscard]] bool mid_frame() const { return begin_ < buffer_.size(); }
 
  private:
   std::vector<std::uint8_t> buffer_;
-  std::size_t begin_ = 0;  // what lies before it was given out
+  std::size_t begin_ = 0;  // the bytes before it have been delivered
   bool bad_ = false;
 };
 

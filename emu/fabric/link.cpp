@@ -6,7 +6,8 @@
 namespace gdr::fabric {
 namespace {
 
-/// What a random number of a frame is for. Names of the streams: changing one changes every run.
+/// The purposes of a frame's random numbers. They identify the streams: changing one changes every
+/// run.
 enum Purpose : std::uint64_t { lose, duplicate, hold_back, corrupt, corrupt_where, mark };
 
 Bytes size_of(const Frame& frame) { return {frame.size()}; }
@@ -96,8 +97,7 @@ std::vector<Delivery> Link::pass(const FramePtr& frame, Duration now) {
     note_overtaking(due, now);
     if (late) held_back_.push_back(due);
     deliveries.push_back({counts ? change(frame) : frame, due});
-    // The copy takes its time on the wire, but passes where the queue is full, since the link
-    // itself made it.
+    // The copy takes time on the wire but is not dropped at a full queue, since the link made it.
     if (counts && random_.chance(frame_, duplicate, options_.duplicate)) {
       ++counters_.duplicated;
       deliveries.push_back({deliveries.front().frame, send(size_of(*frame), now) + extra});

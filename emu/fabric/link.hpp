@@ -13,27 +13,27 @@
 
 namespace gdr::fabric {
 
-/// A frame that leaves a link, and when. (A time, no delay: sums of delays round, and equal times
-/// must stay equal to keep the order.)
+/// A frame and the time at which it leaves a link. Not a delay: sums of delays are rounded, and
+/// equal times must stay equal to keep the order.
 struct Delivery {
   FramePtr frame;
   Duration due;
 };
 
-/// One direction of a port: which frames get through, how changed and how late. It knows no clock
-/// and no socket. The same seed, name and frames at the same times give the same deliveries;
-/// chances do not depend on the times.
+/// One direction of a port: decides which frames pass, how they change and when they leave. It uses
+/// no clock and no socket. The same seed, name and frames at the same times give the same
+/// deliveries; random choices do not depend on the times.
 class Link {
  public:
-  /// Bytes on the wire beside those of a frame (IEEE 802.3): preamble 8, check sequence 4, gap 12.
+  /// Overhead of a frame on the wire (IEEE 802.3): preamble 8 bytes, check sequence 4, gap 12.
   /// Shorter frames are padded.
   static constexpr Bytes wire_overhead{24};
   static constexpr Bytes shortest_frame{60};
 
   Link(std::string_view name, const LinkOptions& options, Seed seed);
 
-  /// The frame arrives at `now`, which is not before the previous one's. Gives none, one or two
-  /// deliveries. The counters say what happened to it, except `passed`, which is the caller's.
+  /// Handles a frame that arrives at `now`, not earlier than the previous one. Returns up to two
+  /// deliveries. Updates all counters except `passed`, which the caller updates.
   std::vector<Delivery> pass(const FramePtr& frame, Duration now);
 
   [[nodiscard]] const DirectionCounters& counters() const { return counters_; }
@@ -52,15 +52,15 @@ class Link {
   LinkOptions options_;
   RandomNumbers random_;
   DirectionCounters counters_;
-  std::uint64_t frame_ = 0;      // frames that chances and counts see, so far
-  std::uint64_t down_lost_ = 0;  // of these, those that the link being down took
+  std::uint64_t frame_ = 0;      // frames so far that random choices and counts apply to
+  std::uint64_t down_lost_ = 0;  // those of them lost while the link was down
   std::optional<Duration> down_since_;
   bool up_again_ = false;
   Duration busy_until_;
   std::deque<std::pair<Duration, Bytes>>
-      waiting_;  // when they begin to leave, and their sizes; kept where the queue has a limit
+      waiting_;  // start time and size of queued frames; used only if the queue has a limit
   Bytes waiting_bytes_;
-  std::vector<Duration> held_back_;  // when the frames that were held back are due
+  std::vector<Duration> held_back_;  // due times of the frames held back
 };
 
 }  // namespace gdr::fabric

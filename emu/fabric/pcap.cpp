@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::uint64_t ns_per_second = 1'000'000'000;
 
-/// The format is in the writer's byte order, which the magic number tells.
+/// The magic number reveals the writer's byte order.
 template <std::size_t N>
-std::array<std::uint8_t, N * 4> words(const std::array<std::uint32_t, N>& values) {
+std::array<std::uint8_t, N * 4> bytes_of(const std::array<std::uint32_t, N>& values) {
   std::array<std::uint8_t, N * 4> bytes{};
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
@@ -44,7 +44,7 @@ PcapWriter::PcapWriter(const std::string& path, WallClock start)
   std::uint32_t version = 0;
   constexpr std::array<std::uint16_t, 2> major_minor{2, 4};
   std::memcpy(&version, major_minor.data(), sizeof version);
-  append(words<6>({magic_ns, version, 0, 0, max_frame_bytes, ethernet}), {});
+  append(bytes_of<6>({magic_ns, version, 0, 0, max_frame_bytes, ethernet}), {});
   if (!error_.empty()) throw InputError(error_);
 }
 
@@ -52,8 +52,8 @@ void PcapWriter::write(FrameView frame, Duration since_start) {
   if (!error_.empty()) return;
   const std::uint64_t time = start_.ns + static_cast<std::uint64_t>(std::llround(since_start.ns()));
   const auto length = static_cast<std::uint32_t>(frame.size());
-  append(words<4>({static_cast<std::uint32_t>(time / ns_per_second),
-                   static_cast<std::uint32_t>(time % ns_per_second), length, length}),
+  append(bytes_of<4>({static_cast<std::uint32_t>(time / ns_per_second),
+                      static_cast<std::uint32_t>(time % ns_per_second), length, length}),
          frame);
 }
 
@@ -69,7 +69,7 @@ void PcapWriter::append(FrameView header, FrameView frame) {
     size_ += wanted;
     return;
   }
-  // Regular files take less than was given only where there is no more room.
+  // A short write to a regular file means that the disk is full.
   error_ =
       fmt::format("{}: cannot write it: {}", path_, std::strerror(written < 0 ? errno : ENOSPC));
   if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)

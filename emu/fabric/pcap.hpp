@@ -9,24 +9,24 @@
 
 namespace gdr::fabric {
 
-/// Nanoseconds since 1970. Not a Duration: a double of this size only holds quarters of a
-/// microsecond.
+/// Nanoseconds since 1970. Not a Duration, because a double of this size resolves only a quarter of
+/// a microsecond.
 struct WallClock {
   std::uint64_t ns = 0;
 };
 WallClock wall_clock_now();
 
-/// Writes a classic pcap file (nanoseconds, Ethernet) that tcpdump and Wireshark read while it
-/// grows: each frame is written at once.
+/// Writes a classic pcap file (nanoseconds, Ethernet). Each frame is written at once, so that
+/// tcpdump and Wireshark can follow the file.
 class PcapWriter {
  public:
-  /// `start` is the wall clock at time 0. Throws InputError when the file cannot be made.
+  /// `start` is the wall-clock time of time 0. Throws InputError when the file cannot be created.
   PcapWriter(const std::string& path, WallClock start);
 
-  /// After the first error (a full disk) nothing more is written; the file ends with its last whole
+  /// After an error (a full disk) nothing more is written; the file ends with its last complete
   /// frame.
   void write(FrameView frame, Duration since_start);
-  /// Empty, or path and reason.
+  /// Path and reason of an error; empty if there was none.
   [[nodiscard]] const std::string& error() const { return error_; }
 
  private:

@@ -17,9 +17,9 @@ struct Probability {
   auto operator<=>(const Probability&) const = default;
 };
 
-/// Random numbers by place instead of by order: number (frame, purpose) of a link is always the
-/// same for one seed and link name. So links do not disturb each other, and another loss rate
-/// leaves it to the same frames to be reordered.
+/// Random numbers addressed by (frame, purpose), not drawn in sequence: for one seed and link name
+/// they are always the same. Links therefore do not affect each other, and changing the loss rate
+/// does not change which frames are reordered.
 class RandomNumbers {
  public:
   RandomNumbers(Seed seed, std::string_view name) : key_(mix(seed.value)) {
@@ -30,7 +30,7 @@ class RandomNumbers {
     return mix(mix(key_ ^ frame) ^ purpose);
   }
 
-  /// True for that share of the frames.
+  /// True for this share of the frames.
   [[nodiscard]] bool chance(std::uint64_t frame, std::uint64_t purpose,
                             Probability probability) const {
     return static_cast<double>(at(frame, purpose) >> 11U) * 0x1p-53 < probability.share;

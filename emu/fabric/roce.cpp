@@ -20,8 +20,8 @@ constexpr std::uint32_t psn_mask = 0xffffff;
 struct Opcode {
   bool known = false;
   bool response = false;
-  bool reth = false;      // it is the first of them
-  std::size_t bytes = 0;  // all of them together
+  bool reth = false;      // the first of them is a RETH
+  std::size_t bytes = 0;  // total size
 };
 
 constexpr std::size_t reth = 16;
@@ -149,8 +149,7 @@ void RoceCounter::count(FrameView frame) {
     found->second.flow.key = key;
   }
   RoceFlow& flow = found->second.flow;
-  // Acknowledgements repeat their PSN as a matter of course (a message's read data and its atomics
-  // are acknowledged alike).
+  // Acknowledgements reuse PSNs legitimately, so they are never counted as repetitions.
   const bool acknowledge = packet->response && packet->payload.count == 0;
   if (acknowledge || found->second.window.first_time(packet->psn)) {
     ++flow.packets;

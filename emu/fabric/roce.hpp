@@ -11,7 +11,7 @@
 
 namespace gdr::fabric {
 
-/// What a RoCEv2 packet (UDP port 4791) says of itself: InfiniBand Architecture Specification 1.4,
+/// The header fields of a RoCEv2 packet (UDP port 4791): InfiniBand Architecture Specification 1.4,
 /// chapter 9 and annex A17.
 struct RocePacket {
   IpAddress source{};
@@ -20,21 +20,19 @@ struct RocePacket {
   std::uint32_t destination_qp = 0;        ///< 24 bits
   std::uint32_t psn = 0;                   ///< packet sequence number, 24 bits
   std::optional<std::uint32_t> source_qp;  ///< datagrams only
-  std::optional<Bytes> dma_length;         ///< of RETH: the length of the whole message
+  std::optional<Bytes> dma_length;         ///< in RETH: the length of the whole message
   Bytes payload;                           ///< without headers, padding and ICRC
-  /// Read data, atomic results and acknowledgements: their PSN is one of the other side's, not of
-  /// the sender's.
+  /// Read data, atomic results and acknowledgements: their PSN is from the requester's sequence.
   bool response = false;
 
   bool operator==(const RocePacket&) const = default;
 };
 
-/// nullopt: no RoCEv2, an opcode without known headers, or lengths that do not fit. The ICRC is not
-/// looked at.
+/// nullopt: not RoCEv2, an unknown opcode, or lengths that do not fit. The ICRC is not checked.
 std::optional<RocePacket> parse_roce(FrameView frame);
 
-/// Which packets share PSNs: one direction of one queue pair. Datagram queue pairs tell their
-/// senders apart by source_qp.
+/// Identifies packets that share a PSN sequence: one direction of one queue pair. For datagrams
+/// source_qp distinguishes the senders.
 struct RoceFlowKey {
   IpAddress source{};
   IpAddress destination{};
@@ -44,22 +42,21 @@ struct RoceFlowKey {
   auto operator<=>(const RoceFlowKey&) const = default;
 };
 
-/// What a flow carried. A packet that comes again with a PSN seen before is a repetition: its
-/// payload does not count twice.
+/// The traffic of a flow. A packet whose PSN was seen before is a repetition, and its payload does
+/// not count again.
 struct RoceFlow {
   RoceFlowKey key;
   std::uint64_t packets = 0;
   Bytes payload;
-  Bytes announced;  ///< DMA lengths of RETHs: of writes what follows, of read requests what is
-                    ///< asked for
+  Bytes announced;  ///< sum of the DMA lengths in RETHs: bytes that writes will carry and reads
+                    ///< request
   std::uint64_t repeated_packets = 0;
   Bytes repeated_payload;
   bool operator==(const RoceFlow&) const = default;
 };
 
-/// Which of the last 65,536 PSNs of a flow were seen. A PSN further back than that can be no
-/// repetition (senders have far less under way): it is taken for a new connection under the same
-/// number.
+/// Remembers which of the last 65,536 PSNs of a flow were seen. Senders have far fewer in flight,
+/// so an older PSN is not a repetition but a new connection with the same number.
 class PsnWindow {
  public:
   static constexpr std::uint32_t size = 1U << 16U;
@@ -70,14 +67,14 @@ class PsnWindow {
  private:
   void forget(std::uint32_t first, std::uint32_t count);
 
-  std::vector<std::uint64_t> seen_;  // a bit a PSN, modulo the size; empty before the first
+  std::vector<std::uint64_t> seen_;  // one bit per PSN, modulo the size; empty before the first PSN
   std::uint32_t highest_ = 0;
 };
 
-/// Counts the RoCEv2 payload that passes one place.
+/// Counts the RoCEv2 payload at one point.
 class RoceCounter {
  public:
-  /// More flows than this are counted in left_out alone: a window takes 8 KiB.
+  /// Packets of further flows only count in left_out, since each flow's window takes 8 KiB.
   static constexpr std::size_t max_flows = 4096;
 
   void count(FrameView frame);

@@ -23,7 +23,7 @@ void SwitchCore::arm(Duration now) {
 }
 
 void SwitchCore::set_faults(const std::vector<PortOptions>& ports, Seed seed, Duration now) {
-  check(ports.size() == ports_.size(), "faults are for all ports");
+  check(ports.size() == ports_.size(), "set_faults() needs all ports");
   const auto replace = [&](Link& link, const std::string& name, const LinkOptions& options) {
     const DirectionCounters counters = link.counters();
     link = Link(name, options, seed);
@@ -64,7 +64,7 @@ void SwitchCore::through(std::size_t port, bool to_nic, const Parcel& parcel, Du
 
 void SwitchCore::receive(std::size_t port, const Parcel& parcel, Duration now) {
   Port& from = ports_.at(port);
-  check(parcel.frame != nullptr, "a frame that is not there");
+  check(parcel.frame != nullptr, "the parcel has no frame");
   if (parcel.frame->size() < ethernet_header_bytes) {
     from.tx.counters().arrived.add({parcel.frame->size()});
     ++from.tx.counters().dropped.runt;
@@ -79,7 +79,7 @@ void SwitchCore::forward(std::size_t port, const Parcel& parcel, Duration now) {
   DirectionCounters& counters = ports_.at(port).tx.counters();
   const MacAddress source = source_of(*parcel.frame);
   const MacAddress destination = destination_of(*parcel.frame);
-  // A port whose NIC has gone is not learned again from what it left behind.
+  // Do not learn addresses from frames of a NIC that has disconnected.
   if (!is_multicast(source) && ports_.at(port).connected) {
     if (const auto known = addresses_.find(source); known != addresses_.end()) known->second = port;
     else if (addresses_.size() < max_addresses) addresses_.emplace(source, port);

@@ -12,49 +12,50 @@
 
 namespace gdr::fabric {
 
-/// A frame on its way through the switch. `hold` lives as long as the frame is anywhere in it.
+/// A frame in the switch. `hold` lives as long as any copy of the frame.
 struct Parcel {
   FramePtr frame;
   std::shared_ptr<const void> hold;
 };
 
-/// The switch without its sockets: links, address learning, flooding, and what is under way,
-/// ordered by time. It knows no clock. A frame goes through its port's tx link, then through the rx
-/// link of each port that it is for, and never back to its own port: one switch, so no loops.
+/// The switch without its sockets: links, address learning, flooding, and the frames in flight,
+/// ordered by time. It uses no clock. A frame goes through its port's tx link, then through the rx
+/// link of each destination port, and never back to its own port; with a single switch there are no
+/// loops.
 class SwitchCore {
  public:
-  /// More addresses than this are not learned; frames for the others are flooded.
+  /// The limit of learned addresses; frames for other addresses are flooded.
   static constexpr std::size_t max_addresses = 4096;
 
   explicit SwitchCore(const FabricOptions& options);
 
-  /// Faults hold, and their times count, from now on. Does nothing the second time.
+  /// Activates the faults and starts their times. Has no effect the second time.
   void arm(Duration now);
 
-  /// Other faults and another seed from now on, as if armed now: frames and times count anew.
-  /// `ports` are those of the options, of which the links are taken. Counters go on, and what is
-  /// under way keeps its time.
+  /// Changes faults and seed as if armed now: frame counts and times start again. Takes the links
+  /// of `ports`, which must match the options. Counters continue, and frames in flight keep their
+  /// times.
   void set_faults(const std::vector<PortOptions>& ports, Seed seed, Duration now);
 
   void connect(std::size_t port);
-  /// Forgets the port's addresses; what is under way to it is dropped.
+  /// Forgets the port's addresses and drops the frames in flight to it.
   void disconnect(std::size_t port);
 
-  /// The NIC of a port sent a frame. Times never go back.
+  /// Takes a frame that the NIC of a port sent. Times must not decrease.
   void receive(std::size_t port, const Parcel& parcel, Duration now);
 
-  /// When the next frame is due somewhere.
+  /// The time of the next event.
   [[nodiscard]] std::optional<Duration> next_due() const;
 
-  /// Takes a frame for the NIC of a port; false: it cannot (counted as stalled).
+  /// Delivers a frame to the NIC of a port; false if it cannot, which counts as stalled.
   using Output = std::function<bool(std::size_t port, const Parcel& parcel)>;
-  /// Gives out, in order, what is due until `now`.
+  /// Delivers, in order, everything due until `now`.
   void advance(Duration now, const Output& output);
 
-  /// A frame that Output took did not reach the NIC after all.
+  /// Reports that a frame which Output accepted did not reach the NIC.
   void not_delivered(std::size_t port, Bytes frame, std::uint64_t Drops::*cause);
 
-  /// Without what only the sockets know.
+  /// Lacks the counters that only the sockets know.
   [[nodiscard]] PortCounters counters(std::size_t port) const;
 
  private:
@@ -68,9 +69,9 @@ class SwitchCore {
   };
   struct Event {
     Duration due;
-    std::uint64_t order = 0;  // keeps frames that are due at once in the order in which they came
+    std::uint64_t order = 0;  // keeps the order of arrival among equal times
     std::size_t port = 0;
-    bool to_nic = false;  // at the end of an rx link; otherwise of a tx link
+    bool to_nic = false;  // true: at the end of an rx link; false: of a tx link
     Parcel parcel;
   };
   static bool later(const Event& a, const Event& b);

@@ -41,11 +41,11 @@ void TcpCounter::count(FrameView frame) {
   }
   State& state = found->second;
   ++state.flow.segments;
-  // SYN takes one number. The same ports may be used again, from another number on.
+  // SYN takes one number. A new connection may reuse the ports with another initial number.
   if (opens) state.next = sequence + 1;
   const auto payload = static_cast<std::uint32_t>(bytes.size());
   if (payload == 0 || opens) return;
-  // How far this segment ends beyond what was seen, modulo 2^32.
+  // Bytes of this segment beyond the highest byte seen, modulo 2^32.
   const auto beyond = static_cast<std::int32_t>(sequence + payload - state.next);
   const std::uint32_t fresh =
       beyond <= 0 ? 0 : std::min(payload, static_cast<std::uint32_t>(beyond));

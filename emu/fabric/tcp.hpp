@@ -26,22 +26,22 @@ struct TcpSegment {
   bool begins = false;  ///< SYN: it takes one sequence number
   FrameView payload;
 };
-/// nullopt: no TCP, or lengths that do not fit.
+/// nullopt: not TCP, or lengths that do not fit.
 std::optional<TcpSegment> parse_tcp(FrameView frame);
 
 struct TcpFlow {
   TcpFlowKey key;
   std::uint64_t segments = 0;
   Bytes payload;           ///< new bytes of the stream
-  Bytes repeated_payload;  ///< bytes at or below sequence numbers that were seen before
+  Bytes repeated_payload;  ///< bytes at sequence numbers seen before
   bool operator==(const TcpFlow&) const = default;
 };
 
-/// Counts the TCP payload that passes one place. What comes behind a gap counts when it comes; what
-/// fills the gap later counts as repeated, since only the highest sequence number is remembered.
+/// Counts the TCP payload at one point. Only the highest sequence number is remembered: bytes after
+/// a gap count on arrival, and bytes that fill the gap later count as repeated.
 class TcpCounter {
  public:
-  /// More flows than this are counted in left_out alone.
+  /// Segments of further flows only count in left_out.
   static constexpr std::size_t max_flows = 4096;
 
   void count(FrameView frame);
@@ -52,7 +52,7 @@ class TcpCounter {
  private:
   struct State {
     TcpFlow flow;
-    std::uint32_t next = 0;  ///< behind the highest byte seen
+    std::uint32_t next = 0;  ///< after the highest byte seen
   };
   std::map<TcpFlowKey, State> flows_;
   std::uint64_t left_out_ = 0;

@@ -6,7 +6,7 @@
 
 namespace gdr::fabric {
 
-/// Numbers in network order. The caller has looked at the size.
+/// Reads and writes numbers in network order. The caller has checked the size.
 inline std::uint16_t load16(std::span<const std::uint8_t> bytes, std::size_t at) {
   return static_cast<std::uint16_t>((bytes[at] << 8U) | bytes[at + 1]);
 }

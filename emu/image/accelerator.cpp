@@ -20,7 +20,7 @@ namespace {
 constexpr const char* time_to_boot =
     "20";  // seconds; a kernel without a root file system panics within two
 
-/// What tells one boot of the machine from the next, and one kernel from another.
+/// Identifies this boot of the machine and this kernel.
 std::string circumstances(const std::string& kernel_version) {
   return read_file("/proc/sys/kernel/random/boot_id") + kernel_version + "\n";
 }
@@ -49,8 +49,9 @@ Accelerator choose_accelerator() {
     return without("/dev/kvm has another API version");
   const UniqueFd machine(ioctl(kvm.get(), KVM_CREATE_VM, 0));
   if (machine.get() < 0)
-    return without(fmt::format("/dev/kvm makes no virtual machine: {}", std::strerror(errno)));
-  return {true, "QEMU uses KVM: /dev/kvm makes virtual machines."};
+    return without(
+        fmt::format("/dev/kvm cannot create a virtual machine: {}", std::strerror(errno)));
+  return {true, "QEMU uses KVM: /dev/kvm can create virtual machines."};
 }
 
 std::optional<bool> kvm_booted(const std::string& kernel_version) {
@@ -63,7 +64,7 @@ std::optional<bool> kvm_booted(const std::string& kernel_version) {
 
 bool kvm_boots(const Kernel& kernel, Signals& signals) {
   if (const auto known = kvm_booted(kernel.version)) return *known;
-  // With nothing to mount as its root the kernel panics, and panic=-1 with -no-reboot ends QEMU.
+  // A kernel without a root file system panics, and panic=-1 with -no-reboot ends QEMU.
   const auto trial = run_to_end({"timeout",
                                  time_to_boot,
                                  "qemu-system-x86_64",

@@ -11,19 +11,19 @@ namespace gdr::emu {
 /// How QEMU runs the guest's code.
 struct Accelerator {
   bool kvm = false;
-  std::string reason;  ///< a sentence: why this one
+  std::string reason;  ///< one sentence: why this accelerator
 };
 
-/// KVM when /dev/kvm makes virtual machines, else TCG.
+/// KVM if /dev/kvm can create virtual machines, else TCG.
 Accelerator choose_accelerator();
 
-/// Whether `kernel` gets going under KVM, by trying it with nothing else in the machine. A KVM
-/// inside a virtual machine may make machines whose processor hangs as soon as a kernel starts. The
-/// answer is kept in the cache until the machine is booted again. Throws Interrupted.
+/// Tests whether `kernel` boots under KVM, in an otherwise empty virtual machine. Nested KVM can
+/// create virtual machines whose processor hangs as soon as a kernel starts. The result stays in
+/// the cache until the machine is rebooted. Throws Interrupted.
 bool kvm_boots(const Kernel& kernel, Signals& signals);
 
-/// The answer of kvm_boots() for a kernel of the cache, when it has been asked since the machine
-/// was booted.
+/// The cached result of kvm_boots() for a kernel; nullopt if it has not run since the machine was
+/// booted.
 std::optional<bool> kvm_booted(const std::string& kernel_version);
 
 }  // namespace gdr::emu

@@ -25,10 +25,10 @@ UniqueFd lock_cache(const std::string& folder, Signals& signals, const Say& say)
   UniqueFd file(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (file.get() < 0)
     throw InputError(fmt::format("{}/lock: cannot open it: {}", folder, std::strerror(errno)));
-  for (bool said = false; flock(file.get(), LOCK_EX | LOCK_NB) != 0; said = true) {
+  for (bool reported = false; flock(file.get(), LOCK_EX | LOCK_NB) != 0; reported = true) {
     if (errno != EWOULDBLOCK)
       throw std::system_error(errno, std::generic_category(), folder + "/lock");
-    if (!said) say("another run is preparing the kernel: waiting for it");
+    if (!reported) say("another run is preparing the kernel: waiting for it");
     constexpr int look_again_ms = 200;
     pollfd ready{signals.fd(), POLLIN, 0};
     poll(&ready, 1, look_again_ms);

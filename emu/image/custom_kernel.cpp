@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Busybox of a kernel in the cache, or else one fetched for this.
+/// The busybox of a cached kernel, or else a downloaded one.
 std::string busybox(const std::string& cache, Signals& signals, const Say& say) {
   const auto kernels = cached_kernels();
   if (!kernels.empty()) return fmt::format("{}/kernel-{}/bin/busybox", cache, kernels.back());
@@ -37,8 +37,8 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules,
   const std::string folder = fs::weakly_canonical(modules, error);
   if (!fs::exists(folder + "/modules.dep", error))
     throw InputError(
-        fmt::format("--modules {}: no modules.dep is there; give the kernel's lib/modules/RELEASE, "
-                    "on which depmod was run",
+        fmt::format("--modules {}: it has no modules.dep; give the kernel's lib/modules/RELEASE "
+                    "and run depmod on it first",
                     modules));
   const std::string release = fs::path(folder).filename();
   std::vector<std::string> files;
@@ -51,7 +51,7 @@ Kernel prepare_own_kernel(const std::string& image, const std::string& modules,
   const bool has_headers = fs::exists(headers + "/Makefile", error);
   if (!has_headers)
     say(fmt::format(
-        "{} is not there: guests have no /dev/gdr-gpuK, since the module for them cannot be built",
+        "{} does not exist: guests have no /dev/gdr-gpuK, since its module cannot be built",
         headers));
 
   const std::string cache = cache_folder();

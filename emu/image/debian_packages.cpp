@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* purpose = "the guest's kernel package";
 
-/// The first "NAME: value" of what apt-cache shows.
+/// The first "NAME: value" in the output of apt-cache.
 std::string field(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
@@ -59,7 +59,7 @@ void DebianPackages::update() {
   own_lists_ = true;
   fs::create_directories(folder_ + "/apt/state/lists/partial");
   fs::create_directories(folder_ + "/apt/cache/archives/partial");
-  // Without the option a source that cannot be reached is a warning.
+  // Without this option an unreachable source is only a warning.
   run_or_throw(apt("apt-get", {"update", "-q", "-o", "APT::Update::Error-Mode=any"}), signals_,
                purpose);
 }
@@ -67,9 +67,10 @@ void DebianPackages::update() {
 std::string DebianPackages::show(const std::string& package) {
   const auto arguments = apt("apt-cache", {"show", "--no-all-versions", package});
   if (!is_in_path(arguments[0]))
-    throw InputError(fmt::format(
-        "{}: the program apt-cache is not installed; on a system without apt it cannot be had yet",
-        purpose));
+    throw InputError(
+        fmt::format("{}: the program apt-cache is not installed, and gdr cannot download the "
+                    "package without apt",
+                    purpose));
   const Finished finished = run_to_end(arguments, signals_);
   return finished.exit_code == 0 ? finished.output : "";
 }

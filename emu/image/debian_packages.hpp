@@ -7,17 +7,17 @@
 
 namespace gdr::emu {
 
-/// Debian packages by apt, without root and without installing anything.
+/// Fetches Debian packages with apt, without root and without installing them.
 class DebianPackages {
  public:
-  /// `folder` is where apt keeps lists of its own, should the machine have none (or old ones), and
-  /// where packages are put.
+  /// `folder` is for packages and, if the machine's package lists are missing or old, for lists of
+  /// our own.
   DebianPackages(std::string folder, Signals& signals);
 
-  /// Names (and versions, NAME=VERSION, where fixed) of the kernel that linux-image-amd64 stands
-  /// for, its headers, and busybox-static. Throws InputError when apt knows no such kernel.
+  /// The packages (NAME or NAME=VERSION) of the kernel behind linux-image-amd64, its headers, and
+  /// busybox-static. Throws InputError when apt knows no such kernel.
   struct KernelPackages {
-    std::string version;  ///< of the package: 6.1.192-3
+    std::string version;  ///< the package's: 6.1.192-3
     std::string release;  ///< what uname -r says: 6.1.0-57-amd64
     std::vector<std::string> names;
   };
@@ -26,7 +26,7 @@ class DebianPackages {
   /// Downloads packages and unpacks them below `root`. Throws InputError with apt's reason.
   void unpack(const std::vector<std::string>& names, const std::string& root);
 
-  /// Fetches lists of our own, which are used from then on. Throws InputError when apt fails.
+  /// Fetches lists of our own and uses them from then on. Throws InputError when apt fails.
   void update();
 
  private:
@@ -40,7 +40,7 @@ class DebianPackages {
 };
 
 /// The package of `depends` ("a (= 1), b (>= 2)") whose name starts with `prefix` and ends with
-/// `suffix`; empty when none does.
+/// `suffix`; empty if there is none.
 std::string dependency_named(const std::string& depends, const std::string& prefix,
                              const std::string& suffix = "");
 

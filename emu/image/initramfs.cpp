@@ -19,7 +19,7 @@
 namespace gdr::emu {
 namespace {
 
-/// A module's name from its file: dashes and underscores are the same.
+/// The name of a module's file; dashes count as underscores.
 std::string module_name(const std::string& file) {
   std::string name = std::filesystem::path(file).filename().string();
   name = name.substr(0, name.find(".ko"));
@@ -27,7 +27,7 @@ std::string module_name(const std::string& file) {
   return name;
 }
 
-/// A module's file as the kernel takes it; the kernel's package may have compressed it.
+/// A module's file, decompressed if the kernel's package compressed it.
 std::string module_content(const std::string& path) {
   if (path.ends_with(".ko")) return read_file(path);
   const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(),
@@ -91,7 +91,7 @@ class Archive {
 }  // namespace
 
 const std::vector<std::string>& wanted_modules() {
-  // rdma_rxe asks for the algorithm crc32 by name, which no dependency tells.
+  // rdma_rxe requests the algorithm crc32 by name, so no dependency lists it.
   static const std::vector<std::string> names{
       "virtio_pci", "qemu_fw_cfg",   "9pnet_virtio", "9p",        "overlay", "virtio_console",
       "virtio_net", "crc32_generic", "rdma_rxe",     "ib_uverbs", "rdma_ucm"};
@@ -101,7 +101,7 @@ const std::vector<std::string>& wanted_modules() {
 std::vector<std::string> load_order(std::string_view modules_dep,
                                     const std::vector<std::string>& wanted,
                                     std::string_view modules_builtin) {
-  // "FILE: FILE..." where the files behind the colon are needed, the one to be loaded first last.
+  // "FILE: FILE...": the files after the colon are dependencies, the first to load comes last.
   std::map<std::string, std::vector<std::string>> lines;
   std::istringstream text{std::string(modules_dep)};
   for (std::string line; std::getline(text, line);) {

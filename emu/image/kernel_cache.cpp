@@ -28,7 +28,7 @@ std::string kernel_release(const std::string& kernel) {
   throw InputError(fmt::format("{}/lib/modules is empty; remove {} and run again", kernel, kernel));
 }
 
-/// Downloads, unpacks and indexes a kernel; it appears in the cache when all of that is done.
+/// Downloads, unpacks and indexes a kernel, then adds it to the cache.
 void add_kernel(const std::string& cache, Signals& signals, const Say& say) {
   DebianPackages packages(cache + "/download" + part, signals);
   auto kernel = packages.find_kernel();
@@ -38,7 +38,7 @@ void add_kernel(const std::string& cache, Signals& signals, const Say& say) {
   try {
     packages.unpack(kernel.names, making);
   } catch (const InputError&) {
-    // The machine's lists may be older than the archive.
+    // The machine's package lists may be outdated.
     packages.update();
     kernel = packages.find_kernel();
     fs::remove_all(making);
@@ -47,7 +47,7 @@ void add_kernel(const std::string& cache, Signals& signals, const Say& say) {
   const std::string headers = making + "/usr/src/linux-headers-" + kernel.release + "/Makefile";
   std::string makefile = read_file(headers);
   const std::string absolute = "include /usr/src/";
-  // The one place where the headers say where they are installed.
+  // Only this file of the headers has their installation path.
   if (const auto at = makefile.find(absolute); at != std::string::npos)
     makefile.replace(at, absolute.size(), "include ../");
   write_file(headers, makefile);
@@ -69,7 +69,7 @@ struct Made {
   }
 };
 
-/// Where everything is, or will be.
+/// The paths of all parts, whether they exist or not.
 Made places(const std::string& cache, const std::string& sources) {
   Made made;
   const auto kernels = cached_kernels();
@@ -94,7 +94,7 @@ std::string cache_folder() {
   if (const std::string chosen = set("XDG_CACHE_HOME"); !chosen.empty()) return chosen + "/gdr";
   if (const std::string home = set("HOME"); !home.empty()) return home + "/.cache/gdr";
   throw InputError(
-      "the kernel of the guests is kept in a cache: set XDG_CACHE_HOME (or HOME) to a folder's "
+      "the guests' kernel is stored in a cache: set XDG_CACHE_HOME (or HOME) to a folder's "
       "absolute path");
 }
 

@@ -8,7 +8,7 @@
 
 namespace gdr::emu {
 
-/// What a guest boots.
+/// The kernel that guests boot.
 struct Kernel {
   std::string version;  ///< of Debian's package
   std::string release;  ///< uname -r
@@ -17,17 +17,16 @@ struct Kernel {
   std::string initramfs;
 };
 
-/// Hears what takes a while, a line at a time.
+/// Called with one line for each step that takes a while.
 using Say = std::function<void(const std::string&)>;
 
 /// $XDG_CACHE_HOME/gdr, or ~/.cache/gdr. Throws InputError when neither is set.
 std::string cache_folder();
 
-/// The newest kernel in the cache; when there is none, Debian's linux-image-amd64 is downloaded.
-/// Our module (from `sources`/module, built against the headers of exactly this kernel) and the
-/// initramfs (`sources`/guest) are made when they are missing or older than their sources. Two runs
-/// at once wait for each other; what an interrupted one left is removed. Throws InputError,
-/// Interrupted.
+/// The newest kernel in the cache; downloads Debian's linux-image-amd64 if there is none. Builds
+/// our module (from `sources`/module, against the headers of this kernel) and the initramfs
+/// (`sources`/guest) if they are missing or out of date. Concurrent runs wait for each other;
+/// leftovers of interrupted runs are removed. Throws InputError, Interrupted.
 Kernel prepare_kernel(const std::string& sources, Signals& signals, const Say& say);
 
 /// Versions of kernels in the cache, newest last.

@@ -10,7 +10,7 @@
 namespace gdr::emu {
 namespace {
 
-// The setup header: Linux' x86 boot protocol, 2.08.
+// The setup header of Linux's x86 boot protocol 2.08.
 constexpr std::size_t setup_sectors = 0x1f1, header_magic = 0x202, payload_offset = 0x248,
                       payload_length = 0x24c;
 constexpr std::size_t header_end = 0x250, sector = 512;
@@ -29,7 +29,7 @@ std::string_view payload_of(std::string_view image) {
   const std::size_t begin = (sectors + 1) * sector + number_at(image, payload_offset);
   std::size_t length = number_at(image, payload_length);
   if (begin > image.size() || length > image.size() - begin || length < 4) return {};
-  // The build appends the unpacked size, except to gzip, which has one.
+  // The build appends the unpacked size, except to gzip, which already stores it.
   if (image.substr(begin, 2) != "\x1f\x8b") length -= 4;
   return image.substr(begin, length);
 }
@@ -52,7 +52,7 @@ std::string unpacked(std::string_view packed) {
   return got == 0 ? content : std::string();
 }
 
-/// A note of Xen's with the 32-bit entry point (type 18).
+/// True if there is a Xen note with the 32-bit entry point (type 18).
 bool starts_by_pvh(std::string_view elf) {
   const std::string_view tail("\x12\0\0\0Xen\0", 8);
   for (std::size_t at = elf.find(tail); at != std::string_view::npos; at = elf.find(tail, at + 1))

@@ -22,7 +22,7 @@ Keeper::Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signa
     : plan_(plan), listener_(listener), signals_(signals), say_(std::move(say)) {}
 
 void Keeper::start() {
-  session_.reset();  // the old QEMUs first
+  session_.reset();  // end the old QEMUs first
   session_ = std::make_unique<Session>(
       plan_, [this](const std::string& host, Stream stream, std::string_view line) {
         if (active_ == nullptr) return;
@@ -99,7 +99,7 @@ void Keeper::obey(Client& client, const std::string& packet) {
     case message::run:
       client.request = decode_run_request(text);
       if (!client.request)
-        return refuse("not understood: is it the same version of gdr that keeps the guests?");
+        return refuse("not understood: do the guests run under another version of gdr?");
       try {
         commands_of(client.request->commands, session_->hosts());
         (void)faults_of(*client.request);
@@ -132,7 +132,7 @@ void Keeper::stop(Client& client) {
   client.closing = true;
 }
 
-/// The ports of the fabric with the faults of a request.
+/// The fabric's ports with the faults of a request.
 std::vector<fabric::PortOptions> Keeper::faults_of(const RunRequest& request) const {
   std::vector<fabric::PortOptions> ports = plan_.fabric.ports;
   for (fabric::PortOptions& port : ports) port.tx = port.rx = {};
@@ -176,7 +176,7 @@ void Keeper::flush() {
     if (!client.out.flush(client.socket.get())) client.gone = true;
     if (client.closing && client.out.empty()) client.gone = true;
     if (!client.gone || &client != active_) continue;
-    // Nobody is interested any more.
+    // The client has disconnected: stop its command.
     session_->stop();
     end_faults();
     stop_by_ = Clock::now() + time_to_stop;

@@ -17,19 +17,18 @@
 
 namespace gdr::emu {
 
-/// Keeps guests up and runs in them what clients ask for over a socket, one request at a time in
-/// the order in which they came.
+/// Keeps guests running and executes the requests of clients in them, one at a time, in order.
 class Keeper {
  public:
   Keeper(const SessionPlan& plan, const UniqueFd& listener, Signals& signals, Say say);
 
-  /// Serves until a client asks for the end; `on_ready` is called once, when all guests are up.
-  /// When guests are not up within `boot_timeout`, or a guest fails, it returns the exit code and
-  /// the reason. Throws Interrupted, and what Session throws.
+  /// Serves until a client sends `down`. Calls `on_ready` once, when all guests are up. Returns an
+  /// exit code and a reason when guests are not up within `boot_timeout` or a guest fails. Throws
+  /// Interrupted and what Session throws.
   Outcome serve(Duration boot_timeout, const std::function<void()>& on_ready);
 
-  /// Ends the guests, then closes the connections, `before_closing` in between: clients that asked
-  /// for the end see it then.
+  /// Ends the guests, calls `before_closing`, then closes the connections, which tells the clients
+  /// that `down` is complete.
   void end(const std::function<void()>& before_closing);
 
  private:
@@ -37,7 +36,7 @@ class Keeper {
     UniqueFd socket;
     Outbox out{};
     std::optional<RunRequest> request{};
-    bool closing = false;  // when all has been sent
+    bool closing = false;  // close when everything has been sent
     bool gone = false;
   };
 
@@ -64,8 +63,8 @@ class Keeper {
   std::list<Client> clients_;
   Client* active_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point>
-      stop_by_{};            // a guest that has not stopped its command by then is lost
-  bool own_faults_ = false;  // those of a request hold
+      stop_by_{};            // deadline for guests to stop their command
+  bool own_faults_ = false;  // the faults of a request are active
   bool down_ = false;
 };
 

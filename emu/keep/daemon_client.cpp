@@ -34,13 +34,13 @@ class Client {
   ClientOutcome run(const RunRequest& request) {
     const std::string text = encode(request);
     if (text.size() + 1 > longest_request)
-      throw InputError("COMMAND is too long: put it into a file");
+      throw InputError("COMMAND is too long: put it into a script");
     if (!send_packet(socket_.get(), message::run, text)) return lost();
     while (!done_) {
       wait();
       if (!stopped_ && deadline_.passed()) stop(exit_timeout);
       if (stopped_ && stop_deadline_->passed())
-        return {result_.exit_code, "the guests do not stop their command", ""};
+        return {result_.exit_code, "the guests did not stop their command", ""};
     }
     return std::move(result_);
   }

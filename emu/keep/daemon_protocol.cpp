@@ -17,7 +17,7 @@ void add(std::string& text, std::string_view field) {
   text += separator;
 }
 
-/// nullopt when the text does not end with a separator.
+/// nullopt unless the text ends with a separator.
 std::optional<std::vector<std::string>> fields_of(std::string_view text) {
   std::vector<std::string> fields;
   while (!text.empty()) {

@@ -57,13 +57,13 @@ std::string sessions_folder() {
                                  : fmt::format("/tmp/gdr-{}", geteuid());
   constexpr mode_t owner_only = 0700;
   if (mkdir(folder.c_str(), owner_only) != 0 && errno != EEXIST)
-    throw InputError(fmt::format("{}: cannot make this folder for guests that are kept: {}", folder,
-                                 std::strerror(errno)));
+    throw InputError(fmt::format("{}: cannot create this folder for guests that stay up: {}",
+                                 folder, std::strerror(errno)));
   struct stat status {};
   if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
       status.st_uid != geteuid() || (status.st_mode & 077) != 0)
-    throw InputError(fmt::format(
-        "{}: must be a folder of yours that nobody else may enter (mode 0700)", folder));
+    throw InputError(
+        fmt::format("{}: must be your own folder, closed to other users (mode 0700)", folder));
   return folder;
 }
 
@@ -71,18 +71,18 @@ SessionFiles session_files(const std::string& folder, const std::string& name) {
   constexpr std::string_view allowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   if (name.empty() || name.front() == '.' || name.find_first_not_of(allowed) != std::string::npos)
-    throw InputError(
-        fmt::format("NAME: found \"{}\", allowed are letters, digits, . _ and -, the first no dot",
-                    printable(name)));
+    throw InputError(fmt::format(
+        "NAME: found \"{}\", allowed are letters, digits, . _ and -, not starting with a dot",
+        printable(name)));
   const std::string path = folder + "/" + name;
   if ((path + ".socket").size() >= sizeof sockaddr_un{}.sun_path)
-    throw InputError(
-        fmt::format("NAME: {}.socket is too long for a socket's path; take a shorter name", path));
+    throw InputError(fmt::format(
+        "NAME: {}.socket is too long for a socket's path; choose a shorter name", path));
   return {path + ".lock", path + ".socket", path + ".failure"};
 }
 
 std::optional<UniqueFd> take_name(const SessionFiles& files) {
-  // Somebody may just be looking whether it is in use.
+  // Another process may hold the lock for a moment to test it.
   for (int attempt = 0; attempt < 10; ++attempt) {
     UniqueFd lock(open(files.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (lock.get() < 0) fail(files.lock);
@@ -90,7 +90,7 @@ std::optional<UniqueFd> take_name(const SessionFiles& files) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
-    // The one before may have removed the file between our open() and flock().
+    // The previous owner may have removed the file between our open() and flock().
     if (!same_file(lock.get(), files.lock)) continue;
     unlink(files.socket.c_str());
     unlink(files.failure.c_str());

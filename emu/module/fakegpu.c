@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fake GPUs: gives the BARs of QEMU's ivshmem functions to user space, with pages behind them, so that RDMA can register them.
- * A BAR alone has no struct pages: ibv_reg_mr() on it fails with EFAULT, as on a machine without nvidia-peermem. Who may register
- * what is decided in registration.c.
+ * Fake GPUs: exports the BARs of QEMU's ivshmem functions to user space, backed by struct pages, so that RDMA can register them.
+ * A plain BAR has no struct pages: ibv_reg_mr() on it fails with EFAULT, as on a machine without nvidia-peermem. registration.c
+ * decides which NIC may register which GPU.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -21,7 +21,7 @@ static char *settings = "/run/gdr/guest";
 module_param(settings, charp, 0444);
 MODULE_PARM_DESC(settings, "file with the lines that begin with #gpu and #refuse");
 
-/* Lines "#gpu NUMBER WHERE WINDOW PEERMEM": WHERE is 8 * slot number of the port above + function. */
+/* Lines "#gpu NUMBER WHERE WINDOW PEERMEM": WHERE is 8 * slot number of the port above + function number. */
 struct gpu_setting {
 	unsigned int place;
 	u64 window;
@@ -38,7 +38,7 @@ struct gpu_range {
 
 static struct gpu *gpu_of(struct file *file)
 {
-	return container_of(file->private_data, struct gpu, device); /* misc_open() puts the miscdevice there */
+	return container_of(file->private_data, struct gpu, device); /* misc_open() set it to the miscdevice */
 }
 
 static int gpu_mmap(struct file *file, struct vm_area_struct *area)
@@ -98,7 +98,7 @@ static long gpu_counts(struct gpu *gpu, void __user *to)
 /* /sys/class/misc/gdr-gpuN/counts, for programs without ioctls. */
 static ssize_t counts_show(struct device *device, struct device_attribute *attribute, char *to)
 {
-	struct gpu *gpu = container_of(dev_get_drvdata(device), struct gpu, device); /* misc_register() puts it there */
+	struct gpu *gpu = container_of(dev_get_drvdata(device), struct gpu, device); /* misc_register() set it */
 	struct gdr_gpu_counts counts = counts_of(gpu);
 
 	return sysfs_emit(to,
@@ -137,7 +137,7 @@ static loff_t gpu_seek(struct file *file, loff_t offset, int whence)
 	return fixed_size_llseek(file, offset, whence, gpu_of(file)->size);
 }
 
-/* First fit. Finds the range that the new one goes behind, and its offset. */
+/* First fit: finds the range after which a new one fits, and the new one's offset. */
 static bool find_hole(struct gpu *gpu, u64 size, struct list_head **behind, u64 *offset)
 {
 	struct gpu_range *range;
@@ -189,7 +189,7 @@ static long gpu_allocate(struct gpu *gpu, struct file *file, struct gdr_gpu_rang
 	return 0;
 }
 
-/* Frees what `file` allocated: all of it, or the range that starts at `offset`. Returns how many ranges that were. */
+/* Frees all that `file` allocated, or only the range that starts at `offset`. Returns the number of ranges freed. */
 static int free_ranges(struct gpu *gpu, struct file *file, bool all, u64 offset)
 {
 	struct gpu_range *range, *next;
@@ -317,7 +317,7 @@ static void gpu_remove(struct pci_dev *function)
 	misc_deregister(&gpu->device);
 }
 
-/* Which function is a GPU, its place says: gdr_pci_overlay changes the IDs. */
+/* A GPU is recognised by its place, since gdr_pci_overlay changes the IDs. */
 static const struct pci_device_id gpu_ids[] = {
 	{PCI_DEVICE(PCI_ANY_ID, PCI_ANY_ID)},
 	{},
@@ -328,7 +328,7 @@ static struct pci_driver gpu_driver = {
 	.id_table = gpu_ids,
 	.probe = gpu_probe,
 	.remove = gpu_remove,
-	/* No GPU goes away while its memory is in use: only the module can be unloaded, and not then. */
+	/* Forbid unbinding, so that a GPU disappears only with the module, which cannot be unloaded while its memory is in use. */
 	.driver.suppress_bind_attrs = true,
 };
 

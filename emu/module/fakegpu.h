@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of gdr_fakegpu share. */
+/* Shared by the files of gdr_fakegpu. */
 #ifndef GDR_FAKEGPU_H
 #define GDR_FAKEGPU_H
 
@@ -25,23 +25,23 @@ struct gpu {
 	struct mutex lock;	 /* ranges, allocated, counts */
 	struct list_head ranges; /* by offset */
 	u64 allocated;
-	struct gdr_gpu_counts counts; /* without those below */
+	struct gdr_gpu_counts counts; /* the atomic counts below are separate */
 	atomic64_t cpu_read, cpu_written, nic_read, nic_written;
 };
 
-/* The GPU whose memory a file is, or NULL. */
+/* The GPU whose memory `file` represents, or NULL. */
 struct gpu *gpu_behind(struct file *file);
 
-/* Bytes that rdma_rxe took out of and put into memory that is no GPU's. */
+/* Bytes that rdma_rxe read from and wrote to memory other than GPU memory. */
 extern atomic64_t host_read, host_written;
 
-/* Hooks into verbs: from now on registrations of GPU memory are looked at. */
+/* Hooks into verbs, to check registrations of GPU memory. */
 int start_registration(void);
-/* "NUMBER SPEED WIDTH": what the RDMA device rxeNUMBER says of its port, as enum ib_port_speed and ib_port_width. */
+/* "NUMBER SPEED WIDTH": the port speed and width that the RDMA device rxeNUMBER reports (enum ib_port_speed, ib_port_width). */
 int add_nic_rate(const char *text);
 void stop_registration(void);
 
-/* "gpu0-nic1[,after=N][,above=BYTES] [REASON]"; * stands for any number. What is `fixed` stays when "none" is written. */
+/* "gpu0-nic1[,after=N][,above=BYTES] [REASON]"; * stands for any number. `fixed` refusals stay when "none" is written. */
 int add_refusal(const char *text, bool fixed);
 /* Why a registration of `bytes` is refused, or NULL. `reason` has room for MAX_REASON. */
 #define MAX_REASON 64

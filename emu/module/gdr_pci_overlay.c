@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes QEMU's PCI functions look like the topology's: answers reads of their config space with registers of its own, so that
- * lspci, /sys and the kernel's P2PDMA rule all see the same. What is laid over is in lines of the settings file that begin with
- * "#pci ":
+ * Makes QEMU's PCI functions look like the topology's: overlays registers in their config space, so that lspci, /sys and the
+ * kernel's P2PDMA rule all see the same values. Lines of the settings file that begin with "#pci " describe the overlay:
  *
  *   #pci WHERE SPACE OFFSET MASK VALUE WRITABLE    a register (32 bits), all numbers hexadecimal
- *   #pci WHERE b BAR SIZE                          what /sys/.../resource says of a BAR's size
+ *   #pci WHERE b BAR SIZE                          the size of a BAR in /sys/.../resource
  *
  * WHERE: dN is the function below the port with slot number N / 8, pN that port itself (of function 0: N is a multiple of 8).
- * SPACE: c config space, p the PCI Express capability, a that of Access Control Services, t that of Address Translation Services.
- * A function without the capability gets one. Bits of WRITABLE keep what is written.
+ * SPACE: c config space, p the PCI Express capability, a the ACS capability, t the ATS capability. A function without the
+ * capability gets one. Bits in WRITABLE can be written.
  *
  * It cannot be unloaded.
  */
@@ -22,7 +21,7 @@
 
 #include "settings.h"
 
-#define ADDED_PCIE 0x90 /* nothing of QEMU's functions without the capability is there */
+#define ADDED_PCIE 0x90 /* unused by QEMU's functions that lack the capability */
 #define ADDED_ACS 0xf00
 #define ADDED_ATS 0xf10
 #define PCIE_SIZE 0x3c
@@ -62,7 +61,7 @@ static int overlay_read(struct pci_bus *bus, unsigned int devfn, int where, int 
 	struct patch *patch;
 	int result;
 
-	/* Conventional functions have no extended space: what we add there is all. */
+	/* Conventional functions have no extended space, so it has only what we add. */
 	if (function && function->added_pcie && where >= PCI_CFG_SPACE_SIZE) {
 		*value = 0;
 		result = PCIBIOS_SUCCESSFUL;
@@ -136,7 +135,7 @@ static int add_patch(struct function *function, u16 offset, u32 mask, u32 value,
 	return 0;
 }
 
-/* What a read gives at the time of setting up, before the functions are in `by_address`. */
+/* Reads during set-up, before the functions are in `by_address`. */
 static u32 seen_at(struct function *function, int offset)
 {
 	u32 value = function->added_pcie && offset >= PCI_CFG_SPACE_SIZE ? 0 : register_at(function->device, offset);
@@ -148,7 +147,7 @@ static u32 seen_at(struct function *function, int offset)
 	return value;
 }
 
-/* The capability of PCI Express, put in front of the list of capabilities when the function has none. */
+/* Finds the PCI Express capability, or adds one at the head of the capability list. */
 static int pcie_capability(struct function *function)
 {
 	struct pci_dev *device = function->device;
@@ -161,7 +160,7 @@ static int pcie_capability(struct function *function)
 	first = register_at(device, PCI_COMMAND) >> 16 & PCI_STATUS_CAP_LIST ? register_at(device, PCI_CAPABILITY_LIST) & 0xfc : 0;
 	error = add_patch(function, PCI_COMMAND, PCI_STATUS_CAP_LIST << 16, PCI_STATUS_CAP_LIST << 16, 0);
 	error = error ?: add_patch(function, PCI_CAPABILITY_LIST, 0xff, ADDED_PCIE, 0);
-	/* Version 2, an endpoint, no slot; the rest reads as 0 until other lines say more. */
+	/* Version 2, an endpoint, no slot; the rest reads as 0 unless other lines set it. */
 	error = error ?: add_patch(function, ADDED_PCIE, ~0U, PCI_CAP_ID_EXP | first << 8 | 2 << 16, 0);
 	for (first = 4; !error && first < PCIE_SIZE; first += 4)
 		error = add_patch(function, ADDED_PCIE + first, ~0U, 0, 0);
@@ -173,7 +172,7 @@ static int pcie_capability(struct function *function)
 	return device->pcie_cap;
 }
 
-/* An extended capability, put at the end of the list when the function has none. */
+/* Finds an extended capability, or adds one at the end of the list. */
 static int extended_capability(struct function *function, u16 id, u16 added)
 {
 	int at = PCI_CFG_SPACE_SIZE;
@@ -187,7 +186,7 @@ static int extended_capability(struct function *function, u16 id, u16 added)
 		at = PCI_EXT_CAP_NEXT(header);
 	if (header && PCI_EXT_CAP_ID(header) == id)
 		return at;
-	if (!header) /* an empty list: its head is at a fixed place */
+	if (!header) /* the list is empty: its head has a fixed offset */
 		added = at;
 	else
 		error = add_patch(function, at, 0xfff00000, (u32)added << 20, 0);
@@ -313,7 +312,7 @@ static bool has_bar_sizes(const struct function *function)
 	return false;
 }
 
-/* The kernel keeps copies of some registers, and makes files by what a function has. */
+/* Updates the kernel's copies of some registers, and the sysfs files that depend on capabilities. */
 static void show(struct function *function)
 {
 	struct pci_dev *device = function->device;

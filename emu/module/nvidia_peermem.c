@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stands in for NVIDIA's module of this name: where a topology's host has it, memory of its fake GPUs can be registered while this
- * is loaded. It has nothing of NVIDIA's but the places where NCCL looks for it.
+ * Stands in for NVIDIA's module of this name: if a topology's host has nvidia-peermem, the memory of its fake GPUs can be
+ * registered only while this module is loaded. It provides the files by which NCCL detects NVIDIA's module, and nothing else.
  */
 #include <linux/kobject.h>
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which pairs of GPU and NIC may not register: what the settings file says (the topology's verdict, gdr emulate
- * --refuse-registration), and what is written into /dev/gdr-refusals.
+ * The pairs of GPU and NIC that may not register: from the settings file (the topology's verdict, gdr emulate
+ * --refuse-registration) and from writes to /dev/gdr-refusals.
  */
 #include <linux/fs.h>
 #include <linux/list.h>
@@ -18,8 +18,8 @@
 struct refusal {
 	struct list_head next;
 	int gpu, nic; /* -1: any */
-	u64 after;    /* that many pass */
-	u64 above;    /* smaller ones pass and are not counted */
+	u64 after;    /* this many registrations pass first */
+	u64 above;    /* registrations up to this size pass and do not count */
 	u64 passed, refused;
 	bool fixed;
 	char reason[MAX_REASON];
@@ -28,7 +28,7 @@ struct refusal {
 static LIST_HEAD(refusals);
 static DEFINE_MUTEX(lock);
 
-/* "gpu3" or "gpu*"; moves `at` behind it. */
+/* "gpu3" or "gpu*"; advances `at` past it. */
 static int take_number(const char **at, const char *word, int *number)
 {
 	unsigned int digits = 0;

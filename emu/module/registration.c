@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stands between verbs and the RDMA devices where memory is registered and deregistered: finds out which GPU the memory is of,
- * refuses what a real machine would refuse, and counts. Programs need not know.
+ * Intercepts memory registration and deregistration between verbs and the RDMA devices: finds the GPU that the memory belongs to,
+ * refuses what a real machine would refuse, and counts. Programs need no changes.
  */
 #include <linux/kprobes.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@
 
 #include "fakegpu.h"
 
-#define GPU_PAGE SZ_64K /* what NVIDIA's driver pins at a time */
+#define GPU_PAGE SZ_64K /* the page size that NVIDIA's driver pins */
 #define MAX_SHARES 8
 
 static bool peermem;
@@ -28,7 +28,7 @@ EXPORT_SYMBOL_GPL(gdr_fakegpu_set_peermem);
 
 #define MAX_NICS 256
 static struct nic_rate {
-	unsigned int speed; /* 0: the device's own word */
+	unsigned int speed; /* 0: the device's own value */
 	unsigned int width;
 } nic_rates[MAX_NICS];
 
@@ -44,7 +44,7 @@ int add_nic_rate(const char *text)
 	return 0;
 }
 
-/* A device whose functions are ours. */
+/* A device whose operations we replaced. */
 struct hooked {
 	struct ib_device *device;
 	int nic; /* -1: its name has no number */
@@ -54,7 +54,7 @@ struct hooked {
 	int (*query_port)(struct ib_device *device, u32 port, struct ib_port_attr *attributes);
 };
 
-/* What a memory region has of a GPU's window. */
+/* A memory region's share of a GPU's window. */
 struct share {
 	struct gpu *gpu;
 	u64 bytes;
@@ -68,13 +68,13 @@ struct registration {
 };
 
 static LIST_HEAD(registrations);
-static DEFINE_SPINLOCK(registrations_lock); /* the NIC looks things up in softirqs */
+static DEFINE_SPINLOCK(registrations_lock); /* the NIC looks up registrations in softirqs */
 
 static struct ib_client client;
 
 atomic64_t host_read, host_written;
 
-/* Which GPUs' memory is mapped from start to end. */
+/* Finds the GPUs whose memory is mapped from start to end. */
 static int find_gpus(u64 start, u64 end, struct registration *found)
 {
 	struct mm_struct *mm = current->mm;
@@ -87,7 +87,7 @@ static int find_gpus(u64 start, u64 end, struct registration *found)
 	mmap_read_lock(mm);
 	for (area = find_vma(mm, start); area && area->vm_start < end; area = find_vma(mm, area->vm_end)) {
 		struct gpu *gpu = gpu_behind(area->vm_file);
-		u64 base = ((u64)area->vm_pgoff << PAGE_SHIFT) - area->vm_start; /* from address to offset in the BAR */
+		u64 base = ((u64)area->vm_pgoff << PAGE_SHIFT) - area->vm_start; /* add to an address to get its offset in the BAR */
 		u64 first = max_t(u64, start, area->vm_start) + base;
 		u64 last = min_t(u64, end, area->vm_end) + base;
 
@@ -104,7 +104,7 @@ static int find_gpus(u64 start, u64 end, struct registration *found)
 	return error;
 }
 
-/* The first `count` GPUs of a registration that did not come about, or is no more. */
+/* Returns the shares of the first `count` GPUs when a registration failed or ended. */
 static void give_back(struct registration *registration, unsigned int count)
 {
 	unsigned int i;
@@ -141,7 +141,7 @@ static bool take(const struct share *share, int nic, u64 length)
 		gpu->counts.regions++;
 	}
 	mutex_unlock(&gpu->lock);
-	/* An error, so that it reaches the console, where gdr finds it. */
+	/* pr_err() reaches the console, where gdr looks for it. */
 	if (refused && nic >= 0)
 		pr_err("gdr: gpu%u on nic%d refused: %s\n", gpu->index, nic, reason);
 	else if (refused)
@@ -192,7 +192,7 @@ static struct ib_mr *hooked_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 		kfree(registration);
 		return mr;
 	}
-	__module_get(THIS_MODULE); /* a registered GPU does not go away */
+	__module_get(THIS_MODULE); /* keep the module while GPU memory is registered */
 	registration->mr = mr;
 	count_registration(registration);
 	remember(registration);
@@ -217,7 +217,7 @@ static struct registration *forget(struct ib_mr *mr)
 static int hooked_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	struct hooked *hooked = ib_get_client_data(mr->device, &client);
-	/* Before it is gone: another region may get its address at once. */
+	/* Before the region is freed: another region may get its address at once. */
 	struct registration *registration = forget(mr);
 	int error = hooked->dereg_mr(mr, udata);
 
@@ -233,7 +233,7 @@ static int hooked_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return 0;
 }
 
-/* A guest's interfaces have no speed, of which rdma_rxe would make its slowest. */
+/* A guest's interfaces report no speed, so rdma_rxe would report its slowest. */
 static int hooked_query_port(struct ib_device *device, u32 port, struct ib_port_attr *attributes)
 {
 	struct hooked *hooked = ib_get_client_data(device, &client);
@@ -247,10 +247,10 @@ static int hooked_query_port(struct ib_device *device, u32 port, struct ib_port_
 	return error;
 }
 
-/* rxe's regions begin a little before their struct ib_mr; regions are further apart than this. */
+/* An rxe region begins slightly before its struct ib_mr; regions are farther apart than this. */
 #define MR_HEAD 256
 
-/* rxe_mr_copy(region, iova, address, length, direction): the NIC moves bytes. */
+/* rxe_mr_copy(region, iova, address, length, direction) is how the NIC moves bytes. */
 static int count_copy(struct kprobe *probe, struct pt_regs *registers)
 {
 #ifdef CONFIG_X86_64
@@ -268,7 +268,7 @@ static int count_copy(struct kprobe *probe, struct pt_regs *registers)
 		count = from_region ? &registration->shares[0].gpu->nic_read : &registration->shares[0].gpu->nic_written;
 		break;
 	}
-	atomic64_add(length, count); /* while it is listed, its GPU stays */
+	atomic64_add(length, count); /* its GPU stays while it is listed */
 	spin_unlock_irqrestore(&registrations_lock, flags);
 #endif
 	return 0;
@@ -288,7 +288,7 @@ static int number_of(const char *name)
 	return kstrtoint(name + length, 10, &number) ? -1 : number;
 }
 
-/* NCCL and hwloc look behind the link "device" for an RDMA device's place in the PCI tree; software devices have none. */
+/* NCCL and hwloc follow the link "device" to an RDMA device's place in the PCI tree; software devices have no such link. */
 static bool link_to_function(struct ib_device *device, int nic)
 {
 	struct device *parent;

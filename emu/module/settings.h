@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Lines for our modules in the guest's settings file, which is a shell script: to the shell they are comments. */
+/* Lines for our modules in the guest's settings file. The file is a shell script, in which these lines are comments. */
 #ifndef GDR_SETTINGS_H
 #define GDR_SETTINGS_H
 
@@ -10,7 +10,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-/* Calls `take` for every line that begins with '#'. A line that it does not like is told and skipped. */
+/* Calls `take` for every line that begins with '#'. A line that it rejects is reported and skipped. */
 static inline int for_each_setting(const char *path, int (*take)(const char *line))
 {
 	void *content = NULL;

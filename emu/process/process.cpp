@@ -89,10 +89,6 @@ std::optional<int> Process::exit_code() {
   return exit_code_;
 }
 
-void Process::terminate() const {
-  if (pid_ >= 0 && !exit_code_) kill(pid_, SIGTERM);
-}
-
 Finished run_to_end(const std::vector<std::string>& arguments, Signals& signals) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe");

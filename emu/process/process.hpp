@@ -25,7 +25,6 @@ class Process {
 
   /// Exit code, 128 + signal for a killed one; nullopt while it runs.
   std::optional<int> exit_code();
-  void terminate() const;
 
  private:
   pid_t pid_ = -1;

@@ -6,16 +6,16 @@
 #include "gdr/sim/predict.hpp"
 #include "gdr/topology/topology_json.hpp"
 
-/// Predicts 1 MiB from GPU to GPU, through the NICs and staged in host memory: consumer [TOPOLOGY
-/// FROM TO]
+/// Predicts a transfer of 1 MiB between two GPUs, with GPUDirect RDMA and staged through host
+/// memory: consumer [TOPOLOGY FROM TO]
 int main(int argc, char** argv) {
   if (argc != 1 && argc != 4) {
     std::fputs("usage: consumer [TOPOLOGY FROM TO]\n", stderr);
     return 2;
   }
   try {
-    // DATA_DIR is gdr_DATA_DIR of find_package(gdr); the environment's GDR_DATA_DIR comes before
-    // it.
+    // DATA_DIR is gdr_DATA_DIR of find_package(gdr). The environment variable GDR_DATA_DIR
+    // overrides it.
     const std::string data = gdr::data_folder(DATA_DIR);
     const std::string file =
         argc == 4 ? argv[1] : data + "/topologies/clusters/two-dual-socket-4gpu-1nic.json";

@@ -11,9 +11,9 @@
 using namespace gdr;
 using namespace gdr::transport;
 
-/// Writes 1 MiB from one GPU's memory into another's. Both hosts are played here: two threads, NICs
-/// of the double, fake GPUs. On real hosts these are make_ibverbs() and make_cuda_memory(0), and
-/// the stream comes from listen() and connect().
+/// Writes 1 MiB from one GPU's memory into another's. Two threads stand for the hosts, with
+/// simulated NICs and fake GPUs. On real hosts use make_ibverbs() and make_cuda_memory(0), and get
+/// the stream from listen() and connect().
 struct Host {
   std::shared_ptr<memory::DeviceMemory> gpu;
   std::unique_ptr<Transport> transport;
@@ -39,7 +39,7 @@ void receiver(Host& host) {
   fail_unless(host.connection->wait_ready());
   const memory::DevicePointer inbox = host.gpu->allocate(size).value();
   fail_unless(host.connection->share(1, inbox, size));
-  const Arrival arrival = host.connection->wait_arrival().value();  // the bytes are flushed by now
+  const Arrival arrival = host.connection->wait_arrival().value();  // the bytes are already flushed
   std::vector<char> bytes(size.count);
   fail_unless(host.gpu->copy_out(bytes.data(), inbox, size, {}));
   fail_unless(host.gpu->synchronize({}));

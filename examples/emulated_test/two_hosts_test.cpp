@@ -1,4 +1,4 @@
-// Runs on every host of a topology at once (CMakeLists.txt beside it).
+// CMakeLists.txt runs this on all hosts of a topology at once.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -9,11 +9,11 @@ namespace {
 
 struct Candidate {
   double use = 0;
-  std::string name;
+  Bottleneck what;
 };
 
-void consider(Candidate& best, double use, const std::string& name) {
-  if (use > best.use * 1.0001) best = {use, name};
+void consider(Candidate& best, double use, const Bottleneck& what) {
+  if (use > best.use * 1.0001) best = {use, what};
 }
 
 double granule_of(const FlowSpec& flow, const StageSpec& stage) {
@@ -74,13 +74,13 @@ double window_use(const Scenario& scenario, const FlowSpec& flow, const WindowSp
 Candidate tightest_window(const Scenario& scenario, const FlowSpec& flow, double rate) {
   Candidate tightest;
   for (const WindowSpec& window : flow.windows)
-    consider(tightest, window_use(scenario, flow, window, rate), window.name);
+    consider(tightest, window_use(scenario, flow, window, rate), window.id);
   return tightest;
 }
 
 }  // namespace
 
-std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t f) {
+Bottleneck bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t f) {
   std::vector<double> used(scenario.resources.size(), 0);
   for (std::size_t i = 0; i < scenario.flows.size(); ++i)
     for (const StageSpec& stage : scenario.flows[i].stages)
@@ -93,17 +93,17 @@ std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::si
   for (const StageSpec& stage : flow.stages) {
     for (const std::size_t index : stage.resources)
       consider(best, used[index] / scenario.resources[index].units_per_second,
-               scenario.resources[index].name);
+               scenario.resources[index].id);
     if (stage.limit > 0)
-      consider(best, units_per_byte(flow, stage) * rate / stage.limit, stage.limit_name);
+      consider(best, units_per_byte(flow, stage) * rate / stage.limit, stage.limited_by);
     // A stage that works on one granule at a time is busy for its set-up as well.
     const double granule = granule_of(flow, stage);
     if (stage.setup.seconds > 0)
-      consider(best, busy_for(scenario, flow, stage, granule) * rate / granule, stage.name);
+      consider(best, busy_for(scenario, flow, stage, granule) * rate / granule, stage.step);
   }
-  if (best.use > 0.97) return best.name;
+  if (best.use > 0.97) return best.what;
   const Candidate window = tightest_window(scenario, flow, rate);
-  return window.use > best.use ? window.name : best.name;
+  return window.use > best.use ? window.what : best.what;
 }
 
 LongestStep longest_step(const Scenario& scenario, const FlowSpec& flow, const WindowSpec& window) {
@@ -114,7 +114,7 @@ LongestStep longest_step(const Scenario& scenario, const FlowSpec& flow, const W
         stage.latency +
         Duration{busy_for(scenario, flow, stage,
                           std::max(granule_of(flow, stage), piece_of(flow, window)))};
-    if (time > longest.time) longest = {stage.name, time};
+    if (time > longest.time) longest = {stage.step, time};
   }
   return longest;
 }
@@ -130,7 +130,7 @@ bool same_shape(const FlowSpec& a, const FlowSpec& b) {
     const StageSpec& y = b.stages[i];
     if (x.resources != y.resources || x.request_resources != y.request_resources ||
         x.granule != y.granule || x.whole_message != y.whole_message ||
-        (x.limit > 0) != (y.limit > 0) || x.limit_name.empty() != y.limit_name.empty())
+        (x.limit > 0) != (y.limit > 0))
       return false;
   }
   for (std::size_t i = 0; i < a.windows.size(); ++i)

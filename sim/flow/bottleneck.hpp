@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "sim/flow/scenario.hpp"
 
 namespace gdr::sim {
@@ -12,13 +10,13 @@ namespace gdr::sim {
 double units_per_byte(const FlowSpec& flow, const StageSpec& stage);
 
 /// What holds a flow back at its steady rate: the resource, own limit or window that is used most.
-std::string bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t flow);
+Bottleneck bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t flow);
 
 /// The step of a message that takes longest: what to look at where the queue depth is the limit,
 /// and messages wait for each other.
 struct LongestStep {
-  std::string name;  ///< "command to h0/nvme0"
-  Duration time;     ///< latency included
+  StepId step;
+  Duration time;  ///< latency included
 };
 /// Of the stages that a window spans, with what comes back to it at once.
 LongestStep longest_step(const Scenario& scenario, const FlowSpec& flow, const WindowSpec& window);

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <map>
-#include <set>
-#include <string>
 #include <vector>
 
+#include "sim/flow/resources.hpp"
 #include "sim/flow/scenario.hpp"
 #include "src/datapath/data_path.hpp"
 #include "src/hardware/hardware.hpp"
@@ -16,12 +14,15 @@ struct Drive {
   int depth = 128;  ///< messages under way (posted and not completed) of each queue pair
   int queue_pairs = 1;
   std::uint64_t messages = 1;  ///< 0: without end
-  Duration start;
+  Duration start{};
   int completion_every =
       1;  ///< messages that one completion stands for (perftest's cq-mod); at most the depth counts
   std::uint64_t granules =
       0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
 };
+
+/// One message that travels alone, on one queue pair.
+inline constexpr Drive one_message{.depth = 1};
 
 /// What the flow costs beside time, per payload byte: from the stages alone, whatever the rate.
 struct Costs {
@@ -44,36 +45,8 @@ class ScenarioBuilder {
   [[nodiscard]] Scenario take();
 
  private:
-  struct Shared {
-    std::string name;
-    double capacity = 0;
-    bool payload = false;  ///< capacity counts payload; stages count wire bytes
-    double units = 0;      ///< of all stages that use it
-    double bytes = 0;      ///< payload of all stages that use it
-  };
-  /// Posted writes that engines below one root port send to other root ports.
-  struct FanOut {
-    Bandwidth bandwidth;
-    std::set<VertexId> engines;
-    std::set<std::size_t> ports;
-    struct Use {
-      std::size_t flow = 0;
-      std::size_t stage = 0;
-      double units_per_byte = 1;
-      double bytes = 0;
-    };
-    std::vector<Use> uses;
-  };
-  friend class FlowBuilder;
-
-  std::size_t resource(const std::string& name, Bandwidth capacity, bool payload);
-  std::size_t pipeline(const std::string& name);
-  void limit_fan_out();
-
   const Hardware* hardware_;
-  std::vector<Shared> resources_;
-  std::map<std::string, std::size_t> index_;
-  std::map<std::string, FanOut> fan_outs_;  ///< by the name of the port
+  Resources resources_;
   std::vector<FlowSpec> flows_;
   std::vector<Costs> costs_;
 };

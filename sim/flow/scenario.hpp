@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "sim/flow/ids.hpp"
 #include "src/common/units.hpp"
 
 namespace gdr::sim {
@@ -16,7 +16,7 @@ namespace gdr::sim {
 
 /// Something with a capacity that flows share (max-min).
 struct Resource {
-  std::string name;
+  ResourceId id{};
   double units_per_second = 0;
   Bandwidth capacity{};  ///< as its component states it: of payload, or of what crosses a link
   bool operator==(const Resource&) const = default;
@@ -26,11 +26,11 @@ struct Resource {
 /// is still `latency` away from the next stage while the following one is being sent (latency is
 /// not occupancy).
 struct StageSpec {
-  std::string name;
+  StepId step{};
   std::vector<std::size_t>
-      resources;  ///< indices in Scenario::resources; one that is listed twice is used twice
-  std::vector<std::size_t> request_resources;  ///< used at the same time by the read requests
-  Bytes granule{4096};                         ///< never across the end of a message
+      resources{};  ///< indices in Scenario::resources; one that is listed twice is used twice
+  std::vector<std::size_t> request_resources{};  ///< used at the same time by the read requests
+  Bytes granule{4096};                           ///< never across the end of a message
   bool whole_message =
       false;  ///< one granule a message, whatever its size; its work is units_per_granule
   double units_per_byte = 1;
@@ -40,11 +40,10 @@ struct StageSpec {
   Bytes request_packet{512};     ///< payload that one read request asks for
   double units_per_request = 0;  ///< work of one read request on request_resources
   double limit = 0;              ///< units per second of this flow alone in this stage; 0: none
-  std::string limit_name;        ///< what the limit is, for the report
-  Duration setup;                ///< the stage is busy so long before each granule
-  Duration latency;              ///< from the last unit sent to the granule at the next stage
-  std::size_t plan_stage =
-      no_plan_stage;  ///< the stage of the transfer plan that this is, for reports
+  LimitId limited_by{};          ///< what the limit is
+  Duration setup{};              ///< the stage is busy so long before each granule
+  Duration latency{};            ///< from the last unit sent to the granule at the next stage
+  std::size_t plan_stage = no_plan_stage;  ///< the stage of the transfer plan that this is
 
   static constexpr std::size_t no_plan_stage = static_cast<std::size_t>(-1);
   bool operator==(const StageSpec&) const = default;
@@ -53,11 +52,11 @@ struct StageSpec {
 /// At most `limit` bytes (or `pieces` granules) between the start of stage `first` and the arrival
 /// after stage `last` (plus `return_latency`). One granule may always go when nothing is under way.
 struct WindowSpec {
-  std::string name;
+  WindowId id{};
   std::size_t first = 0;
   std::size_t last = 0;
-  Bytes limit;
-  Duration return_latency;
+  Bytes limit{};
+  Duration return_latency{};
   std::uint64_t pieces = 0;  ///< not 0: instead of bytes, so many granules of the first stage (a
                              ///< buffer each, however full)
   Bytes quantum{0};          ///< not 0: what has arrived counts in multiples of this only
@@ -66,21 +65,20 @@ struct WindowSpec {
 
 /// Messages of one size that go through the stages one after the other.
 struct FlowSpec {
-  std::string name;
-  std::vector<StageSpec> stages;
-  std::vector<WindowSpec> windows;
-  Bytes message;
+  std::vector<StageSpec> stages{};
+  std::vector<WindowSpec> windows{};
+  Bytes message{};
   std::uint64_t messages = 1;  ///< 0: without end, until the steady state is known
-  Duration start;
+  Duration start{};
   std::size_t completion_stage =
       0;  ///< the initiator's completion starts when this stage has delivered the message...
-  Duration completion_latency;  ///< ...and takes so long
+  Duration completion_latency{};  ///< ...and takes so long
   bool operator==(const FlowSpec&) const = default;
 };
 
 struct Scenario {
-  std::vector<Resource> resources;
-  std::vector<FlowSpec> flows;
+  std::vector<Resource> resources{};
+  std::vector<FlowSpec> flows{};
   bool extrapolate = true;  ///< false: run every granule of finite flows
   bool record = false;      ///< true: Outcome::spans says when each granule was in each stage (with
                             ///< extrapolate false only)

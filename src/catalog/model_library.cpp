@@ -7,9 +7,8 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
-#include "src/catalog/model_parameters.hpp"
-#include "src/catalog/model_rules.hpp"
 #include "src/common/error.hpp"
 #include "src/common/json_reader.hpp"
 
@@ -28,62 +27,61 @@ T read_quantity(const json::Node& node) {
   if constexpr (std::is_same_v<T, std::string>) return node.string();
 }
 
-class ParameterReader {
- public:
-  ParameterReader(json::ObjectReader& object, const Sources& sources,
-                  std::map<std::string, bool>& used)
-      : object_(object), sources_(sources), used_(used) {}
+template <typename T>
+T read_value(const json::Node& node, Rule<T> allowed_instead) {
+  T value = read_quantity<T>(node);
+  if (const std::string allowed = allowed_instead(value); !allowed.empty())
+    node.fail(json::describe(node.value()), allowed);
+  return value;
+}
+
+/// Adds the source that the parameter names to `used`.
+template <typename T>
+Parameter<T> read_parameter(const json::Node& node, Rule<T> rule, const Sources& sources,
+                            std::set<std::string>& used) {
+  json::ObjectReader object(node);
+  Parameter<T> parameter;
+  parameter.value = read_value(object.required("value"), rule);
+  if (const auto low = object.optional("low")) parameter.low = read_value(*low, rule);
+  if (const auto high = object.optional("high")) parameter.high = read_value(*high, rule);
+  if (parameter.low && *parameter.low > parameter.value) node.fail("\"low\" is above \"value\"");
+  if (parameter.high && *parameter.high < parameter.value) node.fail("\"high\" is below \"value\"");
+  if (const auto note = object.optional("note")) (void)note->string();
+  const auto source = object.optional("source");
+  const auto estimate = object.optional("estimate");
+  object.finish();
+  if (source.has_value() == estimate.has_value())
+    node.fail("exactly one of \"source\" and \"estimate\" must say where the value comes from");
+  parameter.estimate = estimate.has_value();
+  if (estimate) {
+    parameter.basis = estimate->string();
+    if (parameter.basis.empty()) estimate->fail("an estimate must say what it rests on");
+    return parameter;
+  }
+  const std::string key = source->string();
+  const auto found = sources.find(key);
+  if (found == sources.end())
+    source->fail(fmt::format("\"{}\" is not among this file's sources", key));
+  used.insert(key);
+  parameter.basis = found->second;
+  return parameter;
+}
+
+/// Reads parameters into the fields of a model.
+struct ParameterReader {
+  json::ObjectReader& object;
+  const Sources& sources;
+  std::set<std::string>& used;
 
   template <typename T>
-  void required(const char* name, Parameter<T>& parameter) {
-    read(object_.required(name), name, parameter);
+  void operator()(const Declaration<T>& declaration, Parameter<T>& parameter) {
+    parameter = read_parameter(object.required(declaration.name), declaration.rule, sources, used);
   }
   template <typename T>
-  void optional(const char* name, std::optional<Parameter<T>>& parameter) {
-    if (const auto node = object_.optional(name)) read(*node, name, parameter.emplace());
+  void operator()(const Declaration<T>& declaration, std::optional<Parameter<T>>& parameter) {
+    if (const auto node = object.optional(declaration.name))
+      parameter = read_parameter(*node, declaration.rule, sources, used);
   }
-
- private:
-  template <typename T>
-  static T read_value(const json::Node& node, const char* name) {
-    T value = read_quantity<T>(node);
-    if (const std::string allowed = allowed_instead(name, value); !allowed.empty())
-      node.fail(json::describe(node.value()), allowed);
-    return value;
-  }
-
-  template <typename T>
-  void read(const json::Node& node, const char* name, Parameter<T>& parameter) {
-    json::ObjectReader object(node);
-    parameter.value = read_value<T>(object.required("value"), name);
-    if (const auto low = object.optional("low")) parameter.low = read_value<T>(*low, name);
-    if (const auto high = object.optional("high")) parameter.high = read_value<T>(*high, name);
-    if (parameter.low && *parameter.low > parameter.value) node.fail("\"low\" is above \"value\"");
-    if (parameter.high && *parameter.high < parameter.value)
-      node.fail("\"high\" is below \"value\"");
-    if (const auto note = object.optional("note")) (void)note->string();
-    const auto source = object.optional("source");
-    const auto estimate = object.optional("estimate");
-    object.finish();
-    if (source.has_value() == estimate.has_value())
-      node.fail("exactly one of \"source\" and \"estimate\" must say where the value comes from");
-    parameter.estimate = estimate.has_value();
-    if (estimate) {
-      parameter.basis = estimate->string();
-      if (parameter.basis.empty()) estimate->fail("an estimate must say what it rests on");
-      return;
-    }
-    const std::string key = source->string();
-    const auto found = sources_.find(key);
-    if (found == sources_.end())
-      source->fail(fmt::format("\"{}\" is not among this file's sources", key));
-    used_[key] = true;
-    parameter.basis = found->second;
-  }
-
-  json::ObjectReader& object_;
-  const Sources& sources_;
-  std::map<std::string, bool>& used_;
 };
 
 std::vector<std::string> read_pci_ids(const json::Node& list) {
@@ -117,10 +115,7 @@ void read_kind_members(json::ObjectReader& object, CpuModel& model) {
 
 template <typename Model>
 void read_kind_members(json::ObjectReader& object, Model& model) {
-  constexpr bool has_pcie = !std::is_same_v<Model, NvlinkModel> &&
-                            !std::is_same_v<Model, FabricModel> &&
-                            !std::is_same_v<Model, PcieModel>;
-  if constexpr (has_pcie) {
+  if constexpr (requires { Model::trains_link; }) {
     const json::Node node = object.required("pcie");
     try {
       model.header.pcie = parse_pcie_link(node.string());
@@ -130,16 +125,32 @@ void read_kind_members(json::ObjectReader& object, Model& model) {
   }
 }
 
+/// What a model lacks that its other parameters make necessary: the problem in a sentence, or an
+/// empty string.
+std::string missing_in(const CpuModel& model) {
+  if (model.socket_links.value > 0 && (!model.socket_link_bandwidth || !model.socket_link_latency))
+    return "\"socket_links\" is not 0, so \"socket_link_bandwidth\" and \"socket_link_latency\" "
+           "are required";
+  if (model.relaxed_ordering_needed.value && !model.strict_order_write_bandwidth)
+    return "\"relaxed_ordering_needed\" is true, so \"strict_order_write_bandwidth\" is required";
+  return {};
+}
+
 template <typename Model>
-Model read_model(const std::string& path, const std::string& kind, const std::string& name) {
+std::string missing_in(const Model& /*model*/) {
+  return {};
+}
+
+template <typename Model>
+Model read_model(const std::string& path, const std::string& name) {
   const json::Value document = json::parse_file(path);
   json::ObjectReader object(json::Node(document, path));
   object.expect_format();
   Model model;
   const json::Node kind_node = object.required("kind");
-  if (kind_node.string() != kind)
+  if (kind_node.string() != Model::kind)
     kind_node.fail(fmt::format("\"{}\"", kind_node.string()),
-                   fmt::format("\"{}\", as the folder says", kind));
+                   fmt::format("\"{}\", as the folder says", Model::kind));
   const json::Node name_node = object.required("name");
   model.header.name = name_node.name();
   if (model.header.name != name)
@@ -154,9 +165,9 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   for (const auto& [key, node] : source_object.all()) sources[key] = node.string();
   read_kind_members(object, model);
 
-  std::map<std::string, bool> used;
+  std::set<std::string> used;
   json::ObjectReader parameters(object.required("parameters"));
-  visit_parameters(model, ParameterReader(parameters, sources, used));
+  for_each_parameter(ParameterReader{parameters, sources, used}, model);
   parameters.finish();
   object.finish();
   if (const std::string problem = missing_in(model); !problem.empty()) object.node().fail(problem);
@@ -166,58 +177,7 @@ Model read_model(const std::string& path, const std::string& kind, const std::st
   return model;
 }
 
-template <typename Model>
-using Models = std::map<std::string, std::shared_ptr<const Model>>;
-
 }  // namespace
-
-struct ModelLibrary::Cache {
-  Models<PcieModel> pcie;
-  Models<CpuModel> cpu;
-  Models<SwitchModel> pci_switch;
-  Models<GpuModel> gpu;
-  Models<NicModel> nic;
-  Models<NvmeModel> nvme;
-  Models<NvlinkModel> nvlink;
-  Models<FabricModel> fabric;
-
-  void put(PcieModel model) { place(pcie, std::move(model)); }
-  void put(CpuModel model) { place(cpu, std::move(model)); }
-  void put(SwitchModel model) { place(pci_switch, std::move(model)); }
-  void put(GpuModel model) { place(gpu, std::move(model)); }
-  void put(NicModel model) { place(nic, std::move(model)); }
-  void put(NvmeModel model) { place(nvme, std::move(model)); }
-  void put(NvlinkModel model) { place(nvlink, std::move(model)); }
-  void put(FabricModel model) { place(fabric, std::move(model)); }
-
- private:
-  template <typename Model>
-  static void place(Models<Model>& models, Model model) {
-    const std::string name = model.header.name;
-    models[name] = std::make_shared<const Model>(std::move(model));
-  }
-};
-
-ModelLibrary::ModelLibrary(std::string folder)
-    : folder_(std::move(folder)), cache_(std::make_unique<Cache>()) {}
-template <typename Model>
-ModelLibrary ModelLibrary::with(Model model) const {
-  ModelLibrary other(folder_);
-  *other.cache_ = *cache_;
-  other.cache_->put(std::move(model));
-  return other;
-}
-template ModelLibrary ModelLibrary::with(PcieModel model) const;
-template ModelLibrary ModelLibrary::with(CpuModel model) const;
-template ModelLibrary ModelLibrary::with(SwitchModel model) const;
-template ModelLibrary ModelLibrary::with(GpuModel model) const;
-template ModelLibrary ModelLibrary::with(NicModel model) const;
-template ModelLibrary ModelLibrary::with(NvmeModel model) const;
-template ModelLibrary ModelLibrary::with(NvlinkModel model) const;
-template ModelLibrary ModelLibrary::with(FabricModel model) const;
-ModelLibrary::~ModelLibrary() = default;
-ModelLibrary::ModelLibrary(ModelLibrary&&) noexcept = default;
-ModelLibrary& ModelLibrary::operator=(ModelLibrary&&) noexcept = default;
 
 std::vector<std::string> ModelLibrary::names(const std::string& kind) const {
   std::vector<std::string> names;
@@ -228,46 +188,24 @@ std::vector<std::string> ModelLibrary::names(const std::string& kind) const {
   return names;
 }
 
-namespace {
-
-template <typename Model>
-const Model& look_up(const ModelLibrary& library, Models<Model>& models, const std::string& kind,
-                     const std::string& name) {
-  if (const auto found = models.find(name); found != models.end()) return *found->second;
-  const auto names = library.names(kind);
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw InputError(fmt::format("no {} model \"{}\" in {}/{}; there are: {}", kind, name,
-                                 library.folder(), kind, fmt::join(names, ", ")));
-  const std::string path = fmt::format("{}/{}/{}.json", library.folder(), kind, name);
-  return *models.emplace(name, std::make_shared<const Model>(read_model<Model>(path, kind, name)))
-              .first->second;
-}
-
-}  // namespace
-
-const PcieModel& ModelLibrary::pcie(int generation) const {
-  return look_up(*this, cache_->pcie, "pcie", fmt::format("gen{}", generation));
-}
-const CpuModel& ModelLibrary::cpu(const std::string& name) const {
-  return look_up(*this, cache_->cpu, "cpu", name);
-}
-const SwitchModel& ModelLibrary::pci_switch(const std::string& name) const {
-  return look_up(*this, cache_->pci_switch, "switch", name);
-}
-const GpuModel& ModelLibrary::gpu(const std::string& name) const {
-  return look_up(*this, cache_->gpu, "gpu", name);
-}
-const NicModel& ModelLibrary::nic(const std::string& name) const {
-  return look_up(*this, cache_->nic, "nic", name);
-}
-const NvmeModel& ModelLibrary::nvme(const std::string& name) const {
-  return look_up(*this, cache_->nvme, "nvme", name);
-}
-const NvlinkModel& ModelLibrary::nvlink(const std::string& name) const {
-  return look_up(*this, cache_->nvlink, "nvlink", name);
-}
-const FabricModel& ModelLibrary::fabric(const std::string& name) const {
-  return look_up(*this, cache_->fabric, "fabric", name);
+const AnyModel& ModelLibrary::find(std::string_view kind, const std::string& name) const {
+  if (const auto of_kind = models_.find(kind); of_kind != models_.end())
+    if (const auto model = of_kind->second.find(name); model != of_kind->second.end())
+      return model->second;
+  const std::string folder = fmt::format("{}/{}", folder_, kind);
+  const AnyModel* found = nullptr;
+  for_each_kind([&]<typename Model>() {
+    if (kind != Model::kind) return;
+    const auto there = names(Model::kind);
+    if (std::find(there.begin(), there.end(), name) == there.end())
+      throw InputError(fmt::format("no {} model \"{}\" in {}; there are: {}", kind, name, folder,
+                                   fmt::join(there, ", ")));
+    const std::string path = fmt::format("{}/{}.json", folder, name);
+    Shared<Model> model = std::make_shared<const Model>(read_model<Model>(path, name));
+    found = &models_[Model::kind].emplace(name, std::move(model)).first->second;
+  });
+  if (found == nullptr) throw InputError(fmt::format("\"{}\" is no kind of model", kind));
+  return *found;
 }
 
 namespace {

@@ -24,19 +24,9 @@ std::vector<UncertainParameter> uncertain_parameters(const ModelLibrary& models,
                                                      const std::string& model,
                                                      double estimate_spread);
 
-/// Names of the parameters whose source or estimate has `text` in it.
-std::vector<std::string> parameters_resting_on(const ModelLibrary& models, const std::string& kind,
-                                               const std::string& model, const std::string& text);
-
 enum class Bound { low, high };
 
 /// The library with the parameter at one end of its range.
 ModelLibrary varied(const ModelLibrary& models, const UncertainParameter& parameter, Bound bound);
-
-/// The library with the parameter of `model` as the model `donor` of the same kind has it (absent
-/// there: absent). Throws InputError when there is no such parameter.
-ModelLibrary with_parameter_of(const ModelLibrary& models, const std::string& kind,
-                               const std::string& model, const std::string& parameter,
-                               const std::string& donor);
 
 }  // namespace gdr

@@ -10,6 +10,7 @@
 #include "src/common/file.hpp"
 #include "src/report/explain_html.hpp"
 #include "src/report/explain_trace.hpp"
+#include "src/report/names.hpp"
 #include "src/report/output.hpp"
 
 namespace gdr::cli {
@@ -60,8 +61,8 @@ std::string comparison(const std::vector<sim::Explanation>& paths) {
 }
 
 /// "limited by h0/numa3 memory, 40.96 GB/s, which steps 2 and 3 use"
-std::string limit_text(const sim::Explanation& path) {
-  std::string text = "limited by " + path.prediction.bottleneck;
+std::string limit_text(const Hardware& hardware, const sim::Explanation& path) {
+  std::string text = "limited by " + sim::name(hardware, path.prediction.bottleneck);
   if (!path.bottleneck_rate || path.bottleneck_stages.size() < 2) return text;
   std::string steps;
   for (std::size_t i = 0; i < path.bottleneck_stages.size(); ++i)
@@ -74,21 +75,22 @@ std::string limit_text(const sim::Explanation& path) {
                             short_number(path.bottleneck_rate->gigabytes_per_second()), steps);
 }
 
-std::string stages_text(const Graph& graph, const sim::Explanation& path) {
-  std::string text =
-      "\n" +
-      wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path), limit_text(path)),
-              2) +
-      "\n" + open_to_text(graph, path.prediction.stages);
+std::string stages_text(const Hardware& hardware, const sim::Explanation& path) {
+  std::string text = "\n" +
+                     wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path),
+                                         limit_text(hardware, path)),
+                             2) +
+                     "\n" + open_to_text(hardware.graph(), path.prediction.stages);
   int number = 0;
   for (const sim::StageReport& stage : path.stages) {
     text +=
         fmt::format("{:>3}. {:>9} to {:>9} us  {}", ++number, short_number(stage.times.begin.us()),
-                    short_number(stage.times.end.us()), stage.name);
+                    short_number(stage.times.end.us()), sim::name(hardware, stage.step));
     if (stage.mover) text += fmt::format(", {}", to_string(stage.bytes));
     text += "\n";
-    if (!stage.limit.empty() && !stage.hops.empty())
-      text += fmt::format("       at most: {}, {}\n", stage.limit,
+    const std::string limit = sim::name(hardware, stage.limit);
+    if (!limit.empty() && !stage.hops.empty())
+      text += fmt::format("       at most: {}, {}\n", limit,
                           short_number(stage.limit_rate.gigabytes_per_second()) + " GB/s");
     std::vector<std::vector<std::string>> rows;
     for (const sim::HopReport& hop : stage.hops)
@@ -101,13 +103,13 @@ std::string stages_text(const Graph& graph, const sim::Explanation& path) {
   return text;
 }
 
-std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& paths,
+std::string to_text(const Hardware& hardware, const std::vector<sim::Explanation>& paths,
                     const TransferOptions& options) {
   std::string text =
-      fmt::format("{}: {} to {}\n{} of {}, one message alone\n\n{}", graph.topology().name,
-                  options.from, options.to, options.operation,
+      fmt::format("{}: {} to {}\n{} of {}, one message alone\n\n{}",
+                  hardware.graph().topology().name, options.from, options.to, options.operation,
                   to_string(paths.front().prediction.transfer.size), comparison(paths));
-  for (const sim::Explanation& path : paths) text += stages_text(graph, path);
+  for (const sim::Explanation& path : paths) text += stages_text(hardware, path);
   return text +
          "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
          "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency "
@@ -118,10 +120,11 @@ std::string to_text(const Graph& graph, const std::vector<sim::Explanation>& pat
          "each byte, all hosts. Cores: kept busy at the steady rate.\n";
 }
 
-json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
-  json::Value value = prediction_to_json(graph, path.prediction);
+json::Value path_to_json(const Hardware& hardware, const sim::Explanation& path) {
+  json::Value value = prediction_to_json(hardware, path.prediction);
   json::Array stages;
   for (const sim::StageReport& stage : path.stages) {
+    const std::string limit = sim::name(hardware, stage.limit);
     json::Array hops;
     for (const sim::HopReport& hop : stage.hops)
       hops.emplace_back(json::Object{
@@ -133,7 +136,7 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
           {"latency_ns", rounded(hop.latency.ns())},
           {"bytes", json::Value(static_cast<std::int64_t>(std::llround(hop.bytes)))}});
     stages.emplace_back(json::Object{
-        {"name", stage.name},
+        {"name", sim::name(hardware, stage.step)},
         {"mover", stage.mover ? json::Value(to_string(*stage.mover)) : json::Value()},
         {"from", stage.from},
         {"to", stage.to},
@@ -141,9 +144,9 @@ json::Value path_to_json(const Graph& graph, const sim::Explanation& path) {
         {"begin_us", rounded(stage.times.begin.us())},
         {"end_us", rounded(stage.times.end.us())},
         {"latency_ns", rounded(stage.latency.ns())},
-        {"limit", stage.limit},
+        {"limit", limit},
         {"limit_GBps",
-         stage.limit.empty() ? json::Value() : rounded(stage.limit_rate.gigabytes_per_second())},
+         limit.empty() ? json::Value() : rounded(stage.limit_rate.gigabytes_per_second())},
         {"hops", std::move(hops)}});
   }
   value.set("stages", std::move(stages));
@@ -160,16 +163,17 @@ std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const Hardware& h
 }
 
 /// Files first, so that a message too large for them is said before anything is printed.
-void write_files(const ExplainOptions& options, const Graph& graph,
+void write_files(const ExplainOptions& options, const Hardware& hardware,
                  const std::vector<sim::Explanation>& paths,
                  const std::vector<TracedPath>& traced) {
-  if (!options.trace.empty()) write_file(options.trace, to_trace(traced));
+  if (!options.trace.empty()) write_file(options.trace, to_trace(hardware, traced));
   if (!options.html.empty())
-    write_file(options.html,
-               explanation_to_html(graph, paths, traced,
-                                   fmt::format("{}: {} from {} to {}", graph.topology().name,
-                                               to_string(paths.front().prediction.transfer.size),
-                                               options.from, options.to)));
+    write_file(
+        options.html,
+        explanation_to_html(hardware, paths, traced,
+                            fmt::format("{}: {} from {} to {}", hardware.graph().topology().name,
+                                        to_string(paths.front().prediction.transfer.size),
+                                        options.from, options.to)));
 }
 
 void run(const ExplainOptions& options, const ModelLibrary& models) {
@@ -205,13 +209,13 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
   } catch (const InputError&) {
     if (files) throw;  // the text does without a time line
   }
-  write_files(options, graph, paths, traced);
+  write_files(options, hardware, paths, traced);
   if (options.format == "text") {
-    write_file("-", to_text(graph, paths, options) + time_line_text(traced) + skipped);
+    write_file("-", to_text(hardware, paths, options) + time_line_text(hardware, traced) + skipped);
     return;
   }
   json::Array list;
-  for (const sim::Explanation& path : paths) list.push_back(path_to_json(graph, path));
+  for (const sim::Explanation& path : paths) list.push_back(path_to_json(hardware, path));
   write_file("-", json::dump(json::Object{{"format", 1},
                                           {"topology", topology.name},
                                           {"from", options.from},

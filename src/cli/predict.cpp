@@ -13,6 +13,7 @@
 #include "src/common/error.hpp"
 #include "src/common/file.hpp"
 #include "src/common/json_reader.hpp"
+#include "src/report/names.hpp"
 #include "src/report/output.hpp"
 #include "src/report/predict_range.hpp"
 
@@ -128,16 +129,17 @@ std::string path_heading(const Graph& graph, PathKind path, const Results& resul
 }
 
 /// Where the queue depth is the limit, messages wait for each other: for which step most.
-std::string waits_text(const std::vector<sim::Prediction>& predictions, std::size_t begin,
-                       std::size_t end) {
+std::string waits_text(const Hardware& hardware, const std::vector<sim::Prediction>& predictions,
+                       std::size_t begin, std::size_t end) {
   std::vector<std::pair<std::string, std::string>> steps;  // sizes, step
   for (std::size_t i = begin; i < end; ++i) {
     const auto& step = predictions[i].longest_step;
     if (!step) continue;
     const std::string size = fmt::format("{} {}", to_string(predictions[i].transfer.size),
                                          short_number(step->time.us()));
-    if (!steps.empty() && steps.back().second == step->name) steps.back().first += ", " + size;
-    else steps.emplace_back(size, step->name);
+    const std::string name = sim::name(hardware, step->step);
+    if (!steps.empty() && steps.back().second == name) steps.back().first += ", " + size;
+    else steps.emplace_back(size, name);
   }
   std::string text;
   for (const auto& [sizes, step] : steps)
@@ -154,7 +156,9 @@ constexpr const char* legend =
     "host memory each read or write of it, DRAM those that the CPU's cache does not\ntake (DDIO), "
     "PCIe every link with its headers.\n";
 
-std::string to_text(const Graph& graph, const Results& results, const PredictOptions& options) {
+std::string to_text(const Hardware& hardware, const Results& results,
+                    const PredictOptions& options) {
+  const Graph& graph = hardware.graph();
   std::string text =
       fmt::format("{}: {} to {}\n{}, queue depth {}, {} queue pair{}{}\n", graph.topology().name,
                   options.from, options.to, options.operation, options.depth, options.queue_pairs,
@@ -168,10 +172,10 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
     for (; end < results.predictions.size() && results.predictions[end].transfer.path == path;
          ++end) {
       const sim::Prediction& p = results.predictions[end];
-      rows.push_back({"  " + to_string(p.transfer.size), short_number(p.latency.us()),
-                      short_number(p.completion.us()),
-                      short_number(p.bandwidth.gigabytes_per_second()),
-                      fmt::format("{:.2f}", p.cpu_cores), p.bottleneck.substr(0, 32)});
+      rows.push_back(
+          {"  " + to_string(p.transfer.size), short_number(p.latency.us()),
+           short_number(p.completion.us()), short_number(p.bandwidth.gigabytes_per_second()),
+           fmt::format("{:.2f}", p.cpu_cores), sim::name(hardware, p.bottleneck).substr(0, 32)});
     }
     const sim::Prediction& last = results.predictions[end - 1];
     text += path_heading(graph, path, results, last);
@@ -179,7 +183,7 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
                         last.host_memory_bytes_per_byte, last.dram_bytes_per_byte,
                         last.pcie_bytes_per_byte);
     text += table(rows);
-    text += waits_text(results.predictions, i, end);
+    text += waits_text(hardware, results.predictions, i, end);
     i = end;
   }
   if (!results.ranges.empty()) text += ranges_to_text(results.predictions, results.ranges);
@@ -191,11 +195,12 @@ std::string to_text(const Graph& graph, const Results& results, const PredictOpt
   return text + legend;
 }
 
-std::string to_json_text(const Graph& graph, const Results& results,
+std::string to_json_text(const Hardware& hardware, const Results& results,
                          const PredictOptions& options) {
+  const Graph& graph = hardware.graph();
   json::Array list;
   for (const sim::Prediction& prediction : results.predictions) {
-    list.push_back(prediction_to_json(graph, prediction));
+    list.push_back(prediction_to_json(hardware, prediction));
     list.back().set("verdict", to_string(results.verdicts.at(prediction.transfer.path).answer));
     if (!results.ranges.empty()) put_range(list.back(), results.ranges[list.size() - 1]);
   }
@@ -217,18 +222,19 @@ std::string csv_quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string to_csv(const Graph& graph, const std::vector<sim::Prediction>& predictions) {
+std::string to_csv(const Hardware& hardware, const std::vector<sim::Prediction>& predictions) {
+  const Graph& graph = hardware.graph();
   std::string text =
       "from,to,path,operation,size_bytes,latency_us,completion_us,bandwidth_GBps,bottleneck,cpu_"
       "cores,host_memory_bytes_per_byte,"
       "dram_bytes_per_byte,pcie_bytes_per_byte\n";
   for (const sim::Prediction& p : predictions)
-    text += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n",
-                        from_label(graph, p.transfer), to_label(graph, p.transfer),
-                        to_string(p.transfer.path), to_string(p.transfer.operation),
-                        p.transfer.size.count, p.latency.us(), p.completion.us(),
-                        p.bandwidth.gigabytes_per_second(), csv_quoted(p.bottleneck), p.cpu_cores,
-                        p.host_memory_bytes_per_byte, p.dram_bytes_per_byte, p.pcie_bytes_per_byte);
+    text += fmt::format(
+        "{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.6g},{:.6g},{:.6g},{:.6g}\n",
+        from_label(graph, p.transfer), to_label(graph, p.transfer), to_string(p.transfer.path),
+        to_string(p.transfer.operation), p.transfer.size.count, p.latency.us(), p.completion.us(),
+        p.bandwidth.gigabytes_per_second(), csv_quoted(sim::name(hardware, p.bottleneck)),
+        p.cpu_cores, p.host_memory_bytes_per_byte, p.dram_bytes_per_byte, p.pcie_bytes_per_byte);
   return text;
 }
 
@@ -289,8 +295,9 @@ void check_flows(const Hardware& hardware, const std::string& file,
   }
 }
 
-std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransfer>& flows,
+std::string flows_to_text(const Hardware& hardware, const std::vector<sim::TimedTransfer>& flows,
                           const std::vector<sim::Prediction>& predictions) {
+  const Graph& graph = hardware.graph();
   std::vector<std::vector<std::string>> rows{
       {"flow", "path", "size", "start us", "took us", "GB/s", "limited by"}};
   double sum = 0;
@@ -301,7 +308,8 @@ std::string flows_to_text(const Graph& graph, const std::vector<sim::TimedTransf
         {fmt::format("{} {}", from_label(graph, p.transfer), to_label(graph, p.transfer)),
          std::string(to_string(p.transfer.path)), to_string(p.transfer.size),
          short_number(flows[i].start.us()), short_number(p.latency.us()),
-         short_number(p.bandwidth.gigabytes_per_second()), p.bottleneck.substr(0, 22)});
+         short_number(p.bandwidth.gigabytes_per_second()),
+         sim::name(hardware, p.bottleneck).substr(0, 22)});
   }
   return fmt::format("{}: {} flows together\n\n{}\nsum of bandwidths: {} GB/s\n",
                      graph.topology().name, flows.size(), table(rows), short_number(sum));
@@ -316,13 +324,13 @@ void run_flows(const Hardware& hardware, const PredictOptions& options) {
       sim::predict_together(simulator, hardware, flows,
                             {options.depth, options.queue_pairs, false, options.completion_every});
   if (options.format == "csv") {
-    write_file("-", to_csv(graph, predictions));
+    write_file("-", to_csv(hardware, predictions));
   } else if (options.format == "text") {
-    write_file("-", flows_to_text(graph, flows, predictions));
+    write_file("-", flows_to_text(hardware, flows, predictions));
   } else {
     json::Array list;
     for (std::size_t i = 0; i < flows.size(); ++i) {
-      json::Value result = prediction_to_json(graph, predictions[i]);
+      json::Value result = prediction_to_json(hardware, predictions[i]);
       result.set("from", from_label(graph, flows[i].transfer));
       result.set("to", to_label(graph, flows[i].transfer));
       result.set("start_us", rounded(flows[i].start.us()));
@@ -350,14 +358,14 @@ int run(const PredictOptions& options, const ModelLibrary& models) {
   sim::Simulator simulator;
   const Results results = run_transfers(simulator, hardware, options);
   if (options.format == "json") {
-    write_file("-", to_json_text(graph, results, options));
+    write_file("-", to_json_text(hardware, results, options));
   } else if (options.format == "csv") {
-    write_file("-", to_csv(graph, results.predictions));
+    write_file("-", to_csv(hardware, results.predictions));
     for (const Skipped& skipped : results.skipped)
       std::fprintf(stderr, "gdr: %s: not possible: %s\n",
                    std::string(to_string(skipped.path)).c_str(), skipped.reason.c_str());
   } else {
-    write_file("-", to_text(graph, results, options));
+    write_file("-", to_text(hardware, results, options));
   }
   const bool named = options.path != "all";
   return results.predictions.empty() || (named && !results.skipped.empty()) ? 1 : 0;

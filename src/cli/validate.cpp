@@ -11,6 +11,7 @@
 #include "src/cli/progress.hpp"
 #include "src/common/error.hpp"
 #include "src/common/file.hpp"
+#include "src/report/names.hpp"
 #include "src/report/output.hpp"
 #include "src/report/validate_html.hpp"
 #include "src/study/validate.hpp"
@@ -127,7 +128,8 @@ std::string to_text(const Results& validation, const Results& calibration,
                                   short_number(r->predicted), " " + unit(*r->published)),
                       2) +
               "\n";
-      if (!r->bottleneck.empty()) text += wrapped("  limited by " + r->bottleneck, 4) + "\n";
+      if (const std::string name = sim::name(*r->hardware, r->bottleneck); !name.empty())
+        text += wrapped("  limited by " + name, 4) + "\n";
       for (const std::string& estimate : r->estimates)
         text += wrapped("  estimate " + estimate, 4) + "\n";
     }
@@ -175,7 +177,8 @@ std::string to_json_text(const Results& validation, const Results& calibration,
         one.set("low", rounded(r->low));
         one.set("high", rounded(r->high));
       }
-      if (!r->bottleneck.empty()) one.set("bottleneck", r->bottleneck);
+      if (const std::string name = sim::name(*r->hardware, r->bottleneck); !name.empty())
+        one.set("bottleneck", name);
       json::Array estimates;
       for (const std::string& estimate : r->estimates) estimates.emplace_back(estimate);
       if (!estimates.empty()) one.set("estimates", std::move(estimates));

@@ -4,11 +4,11 @@
 
 namespace gdr {
 
-/// Ends the program with file, line and `message`: a bug of ours, never bad input.
+/// Prints file, line and `message`, then aborts. For bugs in gdr, never for bad input.
 [[noreturn]] void check_failed(std::string_view message, const char* file, int line);
 
-/// Holds an invariant in every build type. The place is the caller's (the builtins: clang 14 has no
-/// std::source_location).
+/// Checks an invariant in every build type. Builtins name the caller's line because clang 14 has no
+/// std::source_location.
 inline void check(bool holds, std::string_view message, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) {
   if (!holds) check_failed(message, file, line);

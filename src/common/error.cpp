@@ -7,7 +7,7 @@ namespace gdr {
 std::string printable(std::string_view text, std::size_t limit) {
   const bool cut = text.size() > limit;
   if (cut) {
-    // Not in the middle of a UTF-8 sequence: its further bytes are 10xxxxxx.
+    // Do not cut inside a UTF-8 sequence: its continuation bytes are 10xxxxxx.
     while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0U) == 0x80U) --limit;
     text = text.substr(0, limit);
   }

@@ -34,8 +34,7 @@ std::string read_file(const std::string& path) {
   while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
     content.append(buffer, static_cast<std::size_t>(in.gcount()));
     if (content.size() > max_file_bytes)
-      throw InputError(
-          fmt::format("{}: larger than 64 MiB, more than any file that gdr reads", path));
+      throw InputError(fmt::format("{}: larger than 64 MiB, the limit for all files", path));
   }
   if (in.bad()) fail(path, "read it");
   return content;
@@ -51,7 +50,7 @@ void write_file(const std::string& path, std::string_view content) {
   std::error_code error;
   const bool special =
       std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  // A link stays a link: what it points to is replaced.
+  // Replace the target of a symbolic link, not the link.
   const std::string real = std::filesystem::is_symlink(path, error)
                                ? std::filesystem::weakly_canonical(path, error).string()
                                : path;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_depth = 64;
 
-/// Builds a Value from the parser's events; the events are nlohmann's sax interface.
+/// Builds a Value from the events of nlohmann's SAX parser.
 class Builder {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -35,7 +35,7 @@ class Builder {
     return add(Value(static_cast<std::int64_t>(i)));
   }
   bool number_float(number_float_t d, const string_t& text) {
-    // nlohmann makes a floating-point number of an integer beyond 64 bits.
+    // nlohmann turns an integer beyond 64 bits into a floating-point number.
     if (text.find_first_of(".eE") == string_t::npos)
       return fail_here(fmt::format("the integer {} is too large", printable(text)));
     return add(Value(static_cast<double>(d)));
@@ -51,7 +51,7 @@ class Builder {
     check(stack_.back().value.as<Object>() != nullptr, "a key outside an object");
     stack_.back().key.clear();
     if (!stack_.back().names.insert(name).second)
-      return fail_here(fmt::format("the name \"{}\" stands twice in one object; it must be unique",
+      return fail_here(fmt::format("the name \"{}\" appears twice in one object; it must be unique",
                                    printable(name)));
     stack_.back().key = std::move(name);
     return true;
@@ -64,7 +64,7 @@ class Builder {
     // line and column.
     if (const auto end = text.find("] "); end != std::string::npos) text.erase(0, end + 2);
     if (text.starts_with("parse error ")) text.erase(0, std::string_view("parse error ").size());
-    // The token may be anything: not UTF-8, a whole file.
+    // The quoted token may be invalid UTF-8 or as long as the file.
     for (char& c : text)
       if (static_cast<unsigned char>(c) >= 0x80) c = '?';
     return fail(printable(text, 300));
@@ -77,15 +77,15 @@ class Builder {
   struct Level {
     Value value;
     std::string key;
-    std::set<std::string> names;  ///< of an object's members: a linear search would take a large
-                                  ///< object's size squared
+    std::set<std::string>
+        names;  ///< names of an object's members; a linear search would be quadratic
   };
 
   bool fail(std::string text) {
     error_ = std::move(text);
     return false;
   }
-  /// The same with the place that the parser has come to, as "/hosts/0/devices/3".
+  /// As fail(), with the parser's current place in front, such as "/hosts/0/devices/3".
   bool fail_here(std::string_view text) {
     std::string path;
     for (const Level& level : stack_) {
@@ -128,8 +128,8 @@ std::string quote(std::string_view text) {
 
 std::string number(double d) {
   if (!std::isfinite(d)) return "null";
-  if (d == 0) return "0";  // "-0" would be read as an integer, which has no such zero
-  // Enough digits for any figure we print, few enough that 0.1 stays 0.1.
+  if (d == 0) return "0";  // "-0" would be read back as an integer, which has no negative zero
+  // 15 digits keep 0.1 as 0.1 and suffice for every figure that gdr prints.
   return fmt::format("{:.10g}", d);
 }
 

@@ -11,8 +11,7 @@ namespace gdr::json {
 
 class Value;
 using Array = std::vector<Value>;
-/// Members in the order in which they were written; names are unique (the parser refuses a name
-/// given twice).
+/// Members in file order. Names are unique: the parser refuses duplicates.
 using Object = std::vector<std::pair<std::string, Value>>;
 
 /// A JSON document as plain data. This is the only JSON type outside json.cpp.
@@ -46,10 +45,10 @@ class Value {
   }
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(storage_); }
 
-  /// The member called `name`, or nullptr when this is no object or has none.
+  /// The member called `name`; nullptr when it is missing or this is not an object.
   [[nodiscard]] const Value* find(std::string_view name) const;
   [[nodiscard]] Value* find(std::string_view name);
-  /// Sets a member of an object (an empty value becomes one); an existing member keeps its place.
+  /// Sets a member of an object; null becomes an object first. An existing member keeps its place.
   void set(std::string_view name, Value value);
 
   bool operator==(const Value&) const = default;
@@ -58,16 +57,17 @@ class Value {
   Storage storage_ = nullptr;
 };
 
-/// Parses `text`; `name` stands for the source in errors. Throws InputError: syntax (with line and
-/// column), a name given twice in one object, nesting deeper than 64, an integer beyond 64 bits.
+/// Parses `text`; `name` stands for the source in errors. Throws InputError on a syntax error (with
+/// line and column), a duplicate name in an object, nesting deeper than 64, or an integer beyond 64
+/// bits.
 Value parse(std::string_view text, std::string_view name);
 
 /// Reads and parses a file. Throws InputError when it cannot be read, is larger than 64 MiB, or
 /// does not parse.
 Value parse_file(const std::string& path);
 
-/// Writes JSON with two spaces of indentation; arrays and objects that fit a line of `width` stay
-/// on one line.
+/// Writes JSON with two spaces of indentation. An array or object that fits into `width` columns
+/// stays on one line.
 std::string dump(const Value& value, int width = 110);
 
 }  // namespace gdr::json

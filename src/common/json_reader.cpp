@@ -16,7 +16,7 @@ std::string describe(const Value& value) {
   if (value.as<Object>() != nullptr) return "an object";
   std::string text = dump(value);
   text.resize(text.find('\n'));
-  // Where an integer is wanted, "found 3" would not say what is wrong with 3.0.
+  // Print 3.0 as "3.0": where an integer is required, "found 3" would not explain the error.
   if (value.as<double>() != nullptr && text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

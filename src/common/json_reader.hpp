@@ -13,11 +13,11 @@
 
 namespace gdr::json {
 
-/// A value as error messages call it: its text where that is short, else "an array", "an object".
+/// Describes a value for error messages: its text if short, else "an array" or "an object".
 std::string describe(const Value& value);
 
 /// A place in a JSON document: the value, the file it came from and its path
-/// ("/hosts/0/devices/3/link"). Strict reading: every accessor throws InputError "FILE: at PATH:
+/// ("/hosts/0/devices/3/link"). Reading is strict: every accessor throws InputError "FILE: at PATH:
 /// found ..., allowed ..." on anything unexpected.
 class Node {
  public:
@@ -50,17 +50,17 @@ class Node {
   std::string path_;
 };
 
-/// An object whose members are taken one by one; finish() refuses those that nobody asked for,
-/// listing what is allowed.
+/// Reads an object member by member. finish() refuses members that were not read and lists the
+/// allowed names.
 class ObjectReader {
  public:
   explicit ObjectReader(const Node& node);
 
   [[nodiscard]] const Node& node() const { return node_; }
-  /// The member, which must be there.
+  /// Throws InputError when the member is missing.
   Node required(std::string_view name);
   std::optional<Node> optional(std::string_view name);
-  /// All members as (name, node), for objects whose names are data; marks them as taken.
+  /// Returns all members as (name, node) and marks them as read; for objects whose names are data.
   std::vector<std::pair<std::string, Node>> all();
   /// Every file carries `"format": 1`.
   void expect_format();

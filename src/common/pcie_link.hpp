@@ -13,15 +13,14 @@ struct PcieLink {
   auto operator<=>(const PcieLink&) const = default;
 };
 
-/// Parses "gen4x16"; throws InputError naming what is allowed.
+/// Parses "gen4x16". Throws InputError that names what is allowed.
 PcieLink parse_pcie_link(std::string_view text);
 std::string to_string(PcieLink link);
 
-/// The faster generation and the wider width that both ends can do.
+/// The highest generation and the largest width that both ends support.
 PcieLink common_link(PcieLink a, PcieLink b);
 
-/// Gigatransfers per second and lane of a generation: 2.5, 5, 8, 16, 32, 64 (PCI Express Base
-/// Specification).
+/// GT/s per lane of a generation: 2.5, 5, 8, 16, 32, 64 (PCI Express Base Specification).
 double gigatransfers_per_lane(int generation);
 
 }  // namespace gdr

@@ -10,30 +10,30 @@
 
 namespace gdr {
 
-/// Why an operation on the data path ended as it did. docs/transport.md says when each comes and
+/// Why an operation on the data path failed. docs/transport.md says when each cause is reported and
 /// within what time.
 enum class Cause {
   ok,
-  invalid,  ///< the caller asked for what cannot be: a pointer of no allocation, a size beyond it
-  out_of_memory,         ///< the device, or the host, has none left
-  registration_refused,  ///< the NIC or the driver does not register that memory
+  invalid,  ///< the request is impossible: a pointer outside any allocation, a size beyond its end
+  out_of_memory,         ///< the device or the host has no memory left
+  registration_refused,  ///< the NIC or the driver refused to register the memory
   memory_freed,          ///< memory was freed while an operation used it
-  queue_full,            ///< too many operations are waiting; ask again when some have ended
-  timed_out,             ///< the limit of the operation is over
-  peer_gone,             ///< the peer closed, died, or does not answer
-  peer_failed,           ///< the peer said why it cannot go on
-  link_lost,             ///< the port of the NIC is down
+  queue_full,            ///< too many operations are waiting; retry when some have completed
+  timed_out,             ///< the operation's time limit has passed
+  peer_gone,             ///< the peer closed the connection, died, or does not answer
+  peer_failed,           ///< the peer reported why it cannot continue
+  link_lost,             ///< the NIC's port is down
   remote_access,         ///< the peer's NIC refused the address or key
-  corrupt,               ///< the bytes that arrived are not those that were sent
-  device_failed,         ///< NIC or GPU reported an error of its own
-  protocol,              ///< the peer said what it must not
+  corrupt,               ///< the bytes received differ from those sent
+  device_failed,         ///< the NIC or the GPU reported an internal error
+  protocol,              ///< the peer violated the protocol
   cancelled,             ///< the caller closed the connection
 };
 
 std::string_view to_string(Cause cause);
 
-/// The outcome of an operation: ok, or a cause with one sentence that names the place. One that is
-/// ok costs a pointer to hand on.
+/// The outcome of an operation: ok, or a cause with one sentence that names the place. An ok status
+/// is one null pointer.
 class [[nodiscard]] Status {
  public:
   Status() = default;

@@ -11,7 +11,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-std::vector<std::string_view> words(std::string_view text) {
+std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> found;
   for (text = trim(text); !text.empty(); text = trim(text)) {
     const auto end = std::min(text.find_first_of(" \t\r\n"), text.size());

@@ -6,7 +6,7 @@
 
 namespace gdr {
 
-/// A file descriptor that is closed with its owner. Assignment closes what was held at once.
+/// A file descriptor that its owner closes. Assignment closes the previous one at once.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -23,7 +23,7 @@ class UniqueFd {
 
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-  /// The caller owns it from now on.
+  /// Passes ownership to the caller.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) close(fd_);

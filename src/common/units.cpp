@@ -20,7 +20,7 @@ struct Unit {
 
 constexpr double kibi = 1024.0;
 
-// One table a dimension: the parser, the printer and the error texts all read it.
+// One table per dimension serves the parser, the printer and the error texts.
 constexpr std::array<Unit, 19> byte_units{{{"B", 1},
                                            {"kB", 1e3},
                                            {"MB", 1e6},
@@ -54,8 +54,7 @@ struct Dimension {
   std::string_view allowed;
 };
 
-// No component and no transfer of this field is outside these; beyond them arithmetic loses its
-// digits.
+// Every real component and transfer is within these limits; beyond them arithmetic loses precision.
 constexpr double most_bandwidth = 1e15;
 constexpr double least_bandwidth = 1e3;
 constexpr double most_seconds = 864000;
@@ -84,7 +83,7 @@ std::optional<double> factor_of(std::span<const Unit> units, std::string_view na
   return std::nullopt;
 }
 
-/// "x/s" and "xps" name the unit x per second.
+/// Both "x/s" and "xps" mean x per second.
 std::optional<double> rate_factor_of(std::string_view name) {
   for (const std::string_view suffix : {std::string_view("/s"), std::string_view("ps")})
     if (name.size() > suffix.size() && name.ends_with(suffix))
@@ -132,8 +131,8 @@ std::string shortest(double value, std::span<const Unit> units, std::string_view
 
 namespace {
 
-/// Whole numbers of whole units, which a double would round above 2^53. Everything else is left to
-/// the general parser.
+/// Parses whole numbers of whole units exactly; a double would round them above 2^53. The general
+/// parser handles everything else.
 std::optional<Bytes> exact_bytes(std::string_view whole) {
   const std::string_view text = trim(whole);
   std::uint64_t number = 0;
@@ -174,7 +173,7 @@ Duration parse_duration(std::string_view text) {
 }
 
 std::string to_string(Bytes value) {
-  // Only whole multiples keep sizes readable: 4KiB, but 4097B.
+  // Use a larger unit only for whole multiples: 4KiB, but 4097B.
   static constexpr std::array<Unit, 4> binary{{{"TiB", kibi * kibi * kibi * kibi},
                                                {"GiB", kibi * kibi * kibi},
                                                {"MiB", kibi * kibi},

@@ -56,10 +56,10 @@ constexpr Bandwidth operator""_Gbps(unsigned long long n) {
 }
 }  // namespace literals
 
-/// Parses "4KiB", "1.5MB", "64B": a number and a unit, spaces allowed between. Only "0" stands
-/// alone. `b` is bit, `B` byte; k, M, G, T are powers of ten, Ki, Mi, Gi, Ti powers of two. Throws
-/// InputError that says what is missing and what is allowed; the amount must be a whole number of
-/// bytes and fit 64 bits.
+/// Parses "4KiB", "1.5MB", "64B": a number and a unit, with optional spaces between them. Only "0"
+/// needs no unit. `b` is bit, `B` byte; k, M, G, T are powers of ten, Ki, Mi, Gi, Ti powers of two.
+/// The amount must be a whole number of bytes below 2^63. Throws InputError that says what is wrong
+/// and what is allowed.
 Bytes parse_bytes(std::string_view text);
 
 /// Parses "25GB/s", "200Gb/s", "100Gbps". 0, or from 1kB/s to 1000TB/s. Throws InputError.
@@ -68,8 +68,8 @@ Bandwidth parse_bandwidth(std::string_view text);
 /// Parses "105ns", "1.5us", "10ms", "2s", "5min". From 0 to 10 days. Throws InputError.
 Duration parse_duration(std::string_view text);
 
-/// Text that the parser reads back to the same value, in the largest unit that keeps it short
-/// ("4KiB", "25GB/s", "105ns").
+/// Formats a value in the largest unit that keeps it short ("4KiB", "25GB/s", "105ns"); the parser
+/// reads back the same value.
 std::string to_string(Bytes value);
 std::string to_string(Bandwidth value);
 std::string to_string(Duration value);

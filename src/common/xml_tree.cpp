@@ -11,13 +11,12 @@
 namespace gdr::xml {
 namespace {
 
-// Far above what any machine needs; a hostile file must cost neither stack nor memory out of
-// proportion.
+// Far above what any machine needs; they bound the stack and memory that a hostile file can take.
 constexpr int max_depth = 64;
 constexpr std::size_t max_elements = 100'000;
 constexpr std::size_t max_tag_length = 64;
 
-/// Names and values go into JSON, names of devices and error messages.
+/// Tags and values end up in JSON, device names and error messages.
 bool printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
@@ -110,12 +109,11 @@ Element parse(std::string_view text, const std::string& name) {
   for (const pugi::xml_node& child : document.children()) {
     if (child.type() != pugi::node_element) continue;
     if (root)
-      throw InputError(fmt::format(
-          "{}: two elements stand outside any other, <{}> and <{}>; an XML file has one", name,
-          root.name(), child.name()));
+      throw InputError(fmt::format("{}: two root elements, <{}> and <{}>; an XML file has one",
+                                   name, root.name(), child.name()));
     root = child;
   }
-  if (!root) throw InputError(fmt::format("{}: not an XML file: no element in it", name));
+  if (!root) throw InputError(fmt::format("{}: not an XML file: it has no element", name));
   std::size_t count = 0;
   return convert(root, name, 1, count);
 }

@@ -19,12 +19,12 @@ struct Element {
   [[nodiscard]] const std::string* attribute(std::string_view name) const;
 };
 
-/// The root element of a document. `name` stands for the source in errors. Throws InputError:
-/// syntax (with line), no or several roots, nesting deeper than 64, an attribute given twice,
-/// attribute values that are not printable ASCII.
+/// Parses a document and returns its root element. `name` stands for the source in errors. Throws
+/// InputError on a syntax error (with line), no root or several, nesting deeper than 64, a
+/// duplicate attribute, or an attribute that is not printable ASCII.
 Element parse(std::string_view text, const std::string& name);
 
-/// The document as text, two spaces of indentation a level.
+/// The document as text, indented by two spaces per level.
 std::string write(const Element& root);
 
 }  // namespace gdr::xml

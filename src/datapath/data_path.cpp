@@ -18,8 +18,9 @@ constexpr std::array<std::string_view, 10> path_names{
     "gdr", "staged", "tcp", "rdma", "p2p", "nvlink", "copy", "dma", "gds", "load-store"};
 constexpr std::array<std::string_view, 3> operation_names{"write", "read", "send"};
 constexpr std::array<std::string_view, 3> initiator_names{"cpu", "gpu", "proxy"};
-constexpr std::array<std::string_view, 7> mover_names{
-    "copy-engine", "nic-read", "wire", "nic-write", "cpu-copy", "device-dma", "gpu-thread"};
+constexpr std::array<std::string_view, 8> mover_names{"copy-engine", "nic-read",    "wire",
+                                                      "nic-write",   "socket-copy", "cpu-copy",
+                                                      "device-dma",  "gpu-thread"};
 
 template <typename Enum, std::size_t N>
 Enum parse_word(std::string_view text, const std::array<std::string_view, N>& names,
@@ -54,6 +55,8 @@ std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer
   const Topology& topology = graph.topology();
   const DeviceKind from = get(topology, transfer.from).kind;
   const DeviceKind to = get(topology, transfer.to).kind;
+  if (transfer.host_end != HostEnd::none && transfer.from.host != transfer.to.host)
+    return {PathKind::gdr};
   if (transfer.host_end != HostEnd::none) {
     if (from == DeviceKind::gpu) return {PathKind::copy, PathKind::load_store};
     if (from == DeviceKind::nic || from == DeviceKind::nvme) return {PathKind::dma};
@@ -111,17 +114,46 @@ End find_end(const Topology& topology, std::string_view text) {
   return {find_device(topology, text), std::nullopt};
 }
 
+namespace {
+
+/// The NUMA node that a device hangs below, as the file has it.
+std::string numa_above(const Host& host, const Device& device) {
+  std::string above = device.under;
+  for (std::size_t i = 0; i < host.devices.size(); ++i)
+    for (const Device& other : host.devices)
+      if (other.name == above) above = other.under;
+  return above;
+}
+
+/// The NIC that stands for host memory between hosts: one near the NUMA node, else any.
+std::optional<DeviceId> nic_near(const Topology& topology, const End& memory) {
+  const Host& host = topology.hosts[memory.device.host];
+  std::optional<DeviceId> any;
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    if (host.devices[i].kind != DeviceKind::nic) continue;
+    const DeviceId nic{memory.device.host, i};
+    if (numa_above(host, host.devices[i]) == host.numa_nodes[*memory.numa].name) return nic;
+    if (!any) any = nic;
+  }
+  return any;
+}
+
+}  // namespace
+
 void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer) {
   if (from.numa && to.numa) throw InputError("both ends are host memory; one must be a device");
   transfer.host_end = from.numa ? HostEnd::from : to.numa ? HostEnd::to : HostEnd::none;
   transfer.from = from.numa ? to.device : from.device;
   transfer.to = to.numa ? from.device : to.device;
-  if (from.device.host != to.device.host && transfer.host_end != HostEnd::none)
-    throw InputError(
-        fmt::format("host memory of {} and a device of {}; for host memory on both sides name "
-                    "devices and use --memory host",
-                    topology.hosts[from.device.host].name, topology.hosts[to.device.host].name));
   transfer.numa = from.numa ? from.numa : to.numa;
+  if (from.device.host == to.device.host || transfer.host_end == HostEnd::none) return;
+  const End& memory = from.numa ? from : to;
+  const auto nic = nic_near(topology, memory);
+  if (!nic)
+    throw InputError(
+        fmt::format("host {} has no NIC; host memory is reached from another host by one",
+                    topology.hosts[memory.device.host].name));
+  (from.numa ? transfer.from : transfer.to) = *nic;
 }
 
 }  // namespace gdr

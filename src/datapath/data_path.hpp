@@ -44,7 +44,7 @@ enum class Initiator {
 std::string_view to_string(Initiator initiator);
 Initiator parse_initiator(std::string_view text);
 
-/// Which end of a transfer within one host is host memory.
+/// Which end of a transfer is host memory, where the other is none.
 enum class HostEnd { none, from, to };
 
 /// Who moves the bytes of a stage.
@@ -53,23 +53,45 @@ enum class Mover {
   nic_read,     ///< a NIC reads local memory by PCIe reads
   wire,         ///< NIC to NIC
   nic_write,    ///< a NIC writes local memory by posted writes
-  cpu_copy,     ///< a core copies between buffers of host memory
+  socket_copy,  ///< a core copies between memory and the buffers of a socket
+  cpu_copy,     ///< a core copies between pageable memory and page-locked buffers
   device_dma,   ///< a NIC's or drive's DMA engine moves bytes between memory and the device
   gpu_thread,   ///< threads of a GPU load or store
 };
 std::string_view to_string(Mover mover);
 
-/// One mover takes the bytes from one place to another.
+/// What two NICs speak: queue pairs of their own, or packets of the kernel's sockets.
+enum class Protocol { rdma, tcp };
+
+/// One mover takes the bytes from one place to another. Whoever times, counts or shows a stage
+/// needs nothing else, least of all the path that it belongs to.
 struct Stage {
   Mover mover = Mover::wire;
-  VertexId engine = 0;  ///< the device (or, for cpu_copy, the socket) that does it
+  VertexId engine = 0;  ///< the device (or, for a core's copy, the socket) that does it
   VertexId from = 0;    ///< a GPU, a NUMA node's memory, a NIC or a drive
   VertexId to = 0;
-  Bytes bytes;
+  Bytes bytes{};
   bool reads = false;  ///< PCIe reads (data comes as completions); otherwise posted writes
-  Route data;          ///< the hops that the data takes, from -> to
-  Route requests;      ///< reads: the hops of the requests, engine -> from
-  std::vector<OpenQuestion> open;  ///< what the file would have to say for the routes to be sure
+  Route data{};        ///< the hops that the data takes, from -> to
+  Route requests{};    ///< reads: the hops of the requests, engine -> from
+  std::vector<OpenQuestion> open{};  ///< what the file would have to say for the routes to be sure
+  Bytes piece{};       ///< moves at once and can then go on to the next stage
+  bool joins = false;  ///< pieces cost nothing each (packets, TLPs): several may be taken as one
+  std::optional<Bytes> buffer{};  ///< what a message puts into each staging buffer that the stage
+                                  ///< fills or empties; nullopt: it works on the memory of the ends
+  bool awaited = false;           ///< someone waits until its end is known: the thread that starts
+                                  ///< what follows, or a receiver of messages
+  Protocol protocol = Protocol::rdma;  ///< of nic_read, wire and nic_write
+};
+
+/// Staging buffers: at most `count` hold bytes between the start of one stage, which fills them,
+/// and the end of another, which empties them.
+struct Ring {
+  std::size_t first = 0;  ///< index of a stage
+  std::size_t last = 0;
+  VertexId memory = 0;  ///< where the buffers are
+  Bytes size;           ///< of a buffer
+  std::uint64_t count = 0;
 };
 
 /// What to move.
@@ -81,8 +103,8 @@ struct Transfer {
   MemoryKind memory = MemoryKind::gpu;
   Bytes size;
   std::vector<DeviceId> via;         ///< NICs to use; a host that has none here uses its nearest
-  HostEnd host_end = HostEnd::none;  ///< not none: `from` and `to` are the same device, and this
-                                     ///< end is host memory...
+  HostEnd host_end = HostEnd::none;  ///< not none: this end is host memory. Its device is that of
+                                     ///< the other end or, between hosts, a NIC near it...
   std::optional<std::size_t> numa;   ///< ...of this NUMA node (index in the host); nullopt: the
                                      ///< device's own. Also that of bounce buffers
   Initiator initiator = Initiator::cpu;
@@ -108,7 +130,7 @@ struct End {
 };
 /// Resolves HOST/DEVICE or HOST/NUMA-NODE. Throws InputError naming what there is.
 End find_end(const Topology& topology, std::string_view text);
-/// Throws InputError when both ends are host memory, or one is and the other is on another host.
+/// Throws InputError when both ends are host memory, or one is in another host that has no NIC.
 void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer);
 
 /// The stages in order. The data always goes from -> to. With write and send the sending side
@@ -116,6 +138,7 @@ void set_ends(const Topology& topology, const End& from, const End& to, Transfer
 struct TransferPlan {
   Transfer transfer;
   std::vector<Stage> stages;
+  std::vector<Ring> rings;
   std::optional<DeviceId> from_nic;
   std::optional<DeviceId> to_nic;
   std::size_t from_numa =
@@ -130,6 +153,11 @@ void check_size(Bytes size);
 /// why.
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models,
                            const Transfer& transfer);
+
+/// A device of a host reads or writes the memory of another one there: the stage of gdr (a NIC),
+/// p2p or nvlink (a GPU) or gds (a drive) between these two, alone.
+TransferPlan plan_access(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
+                         DeviceId target, bool reads, Bytes size);
 
 /// The paths that lead from one end to the other.
 std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer);

@@ -15,7 +15,7 @@ bool is_word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// "node7.example.com" and "node7"; shorter names are too common as words.
+/// "node7.example.com" and "node7". Short names are left alone: they are too common as words.
 std::vector<std::string> parts_of(const std::string& host) {
   constexpr std::size_t shortest = 3;
   std::vector<std::string> names;
@@ -25,13 +25,13 @@ std::vector<std::string> parts_of(const std::string& host) {
   return names;
 }
 
-/// Equal texts get equal replacements; each kind counts for itself.
+/// Equal texts get equal replacements; each kind has its own counter.
 class Replacer {
  public:
   explicit Replacer(const std::string& host) : hosts_(parts_of(host)) {}
 
   std::string operator()(const std::string& text) {
-    // One pass, so that what was put in is not taken for something else again.
+    // A single pass, so that a replacement is never replaced again.
     static const std::regex pattern(
         "((?:GPU-|MIG-)?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
         ")"                                                                           // UUID
@@ -107,7 +107,7 @@ class Replacer {
                        Make make) {
     return make(known.try_emplace(found, known.size() + 1).first->second);
   }
-  /// What kind of GID it is stays: link-local, IPv4 or another, and empty slots.
+  /// Keeps the kind of the GID: link-local, IPv4 or other; empty slots stay empty.
   std::string new_gid(const std::string& found) {
     if (found == "0000:0000:0000:0000:0000:0000:0000:0000") return found;
     return numbered(gids_, found, [&](std::size_t n) {
@@ -122,28 +122,27 @@ class Replacer {
   std::map<std::string, std::size_t> uuids_, gids_, macs_, guids_, ips_, interfaces_;
 };
 
-/// Of the kernel's parameters those that the rules or a reader may ask for: others name disks,
-/// servers and the host.
+/// Keeps the kernel parameters that rules or readers need; others name disks, servers and the host.
 std::string plain_parameters(std::string_view line) {
   static constexpr std::array<std::string_view, 8> kept{
       "iommu",     "intel_iommu",        "amd_iommu", "pci",
       "hugepages", "default_hugepagesz", "numa",      "mitigations"};
   std::string text;
-  for (const std::string_view word : text::words(line))
+  for (const std::string_view word : text::split_words(line))
     if (std::any_of(kept.begin(), kept.end(),
                     [&](std::string_view start) { return word.starts_with(start); }))
       text += (text.empty() ? "" : " ") + std::string(word);
   return text + "\n";
 }
 
-/// Of the mounts those that a rule looks at, without disks, servers and folders.
+/// Keeps the mounts that a rule checks, without the names of disks, servers and folders.
 std::string plain_mounts(std::string_view content) {
   std::string text;
   std::size_t number = 0;
   for (const std::string_view line : text::lines(content)) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (words.size() < 4 || (words[2] != "ext4" && words[2] != "xfs")) continue;
-    // Of the options those that GPUDirect Storage asks for.
+    // Keep only the options that matter to GPUDirect Storage.
     std::string options = words[3].starts_with("ro") ? "ro" : "rw";
     if (const auto data = words[3].find("data="); data != std::string_view::npos)
       options.append(",").append(words[3].substr(data, words[3].find(',', data) - data));
@@ -154,7 +153,7 @@ std::string plain_mounts(std::string_view content) {
   return text;
 }
 
-/// "Linux version 6.1.0 (someone@somewhere) (gcc ...": who built the kernel, and where.
+/// Removes who built the kernel and where: "Linux version 6.1.0 (someone@somewhere) (gcc ...".
 std::string without_builder(const std::string& version) {
   static const std::regex builder("\\([^()@]*@[^()]*\\)");
   return std::regex_replace(version, builder, "(builder)");
@@ -164,7 +163,7 @@ std::string without_builder(const std::string& version) {
 
 void make_anonymous(observed::Capture& capture, const std::string& host_name) {
   Replacer replace(host_name);
-  // Names of interfaces are folders, too.
+  // Interface names are folder names as well.
   const auto with_interfaces = [&](const std::string& path) {
     static constexpr std::array<std::string_view, 6> starts{"/enx",   "/wlx", "/ibx",
                                                             "/rocex", "/iwx", "/rdmax"};
@@ -177,14 +176,13 @@ void make_anonymous(observed::Capture& capture, const std::string& host_name) {
     if (path == "proc/cmdline") return replace(plain_parameters(content));
     if (path == "proc/mounts") return replace(plain_mounts(content));
     if (path == "proc/version") return replace(without_builder(content));
-    // What looks like an address there is none.
+    // Nothing in these files is an address, even if it looks like one.
     return path.find("/resource") != std::string::npos || path == "proc/cpuinfo" ? content
                                                                                  : replace(content);
   };
   observed::CapturedFiles files;
   for (const auto& [path, content] : capture.files.files()) {
-    // Configuration space is binary, and a serial number in it (extended capability 0x0003) is
-    // cleared.
+    // Configuration space is binary: clear only its serial number (extended capability 0x0003).
     if (path.ends_with("/config")) {
       std::string cleared = content;
       for (std::size_t at = 0x100, steps = 0;

@@ -11,19 +11,19 @@ enum class State { fine, unknown, problem };
 /// "fine", "unknown", "problem"
 std::string_view to_string(State state);
 
-/// One line of the checklist. A problem's severity: error (GPUDirect RDMA or RDMA does not work),
-/// warning (it is slow or may break), note (worth knowing).
+/// One line of the checklist. Severity of a problem: error means that GPUDirect RDMA or RDMA does
+/// not work, warning that it is slow or may break, note that it is worth knowing.
 struct Check {
   std::string rule;
   State state = State::unknown;
   Severity severity = Severity::note;
-  std::string evidence;    ///< one sentence: what was seen, or what was not said
+  std::string evidence;    ///< one sentence: what was seen, or what is unknown
   std::string remedy;      ///< one sentence; empty when fine
-  std::string where = {};  ///< of a finding of the verdict: the devices or ports
+  std::string where = {};  ///< devices or ports, for a finding of the verdict
 };
 using Checks = std::vector<Check>;
 
-// Each family looks at the facts and adds its lines; no line for what does not concern the host.
+// Each family checks the facts and adds its lines, but none for what does not concern the host.
 void software_checks(const Facts& facts,
                      Checks& checks);  ///< peermem, dma-buf, kernel, CUDA, module symbols
 void device_checks(const Facts& facts,
@@ -34,9 +34,9 @@ void limit_checks(const Facts& facts, Checks& checks);    ///< locked memory, wr
 void rxe_checks(const Facts& facts, Checks& checks);      ///< SoftRoCE for emulation
 void storage_checks(const Facts& facts, Checks& checks);  ///< GPUDirect Storage
 
-/// All of them, sorted.
+/// Runs all families and sorts the result.
 Checks all_checks(const Facts& facts);
-/// Problems first, errors before warnings; then what is not known; then what is fine.
+/// Puts problems first, errors before warnings; then what is unknown; then what is fine.
 void sort_checks(Checks& checks);
 
 }  // namespace gdr::doctor

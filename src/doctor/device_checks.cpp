@@ -8,14 +8,13 @@
 namespace gdr::doctor {
 namespace {
 
-/// "DMAR:" alone is in the boot messages of every machine with VT-d.
+/// "DMAR:" alone proves nothing: every machine with VT-d prints it at boot.
 bool has_iommu_faults(const Facts& facts) {
   return says(facts, "IO_PAGE_FAULT") || says(facts, "DMAR:", "fault addr") ||
          says(facts, "DMAR:", "handling fault") || says(facts, "DMAR: [DMA");
 }
 
-/// The driver refuses the memory of GeForce GPUs with EINVAL; other errors of the call have other
-/// causes.
+/// The driver refuses GeForce memory with EINVAL; other errors of this call have other causes.
 bool is_refused_class(const Facts& facts) {
   if (!facts.gpu_name.empty()) return facts.gpu_name.find("GeForce") != std::string::npos;
   return says(facts, "nvidia_p2p_get_pages", "-22") &&
@@ -38,19 +37,18 @@ void device_checks(const Facts& facts, Checks& checks) {
   if (is_refused_class(facts))
     checks.push_back(
         {"gpu-class-unsupported", State::problem, Severity::error,
-         fmt::format(
-             "{}: GeForce GPUs offer no memory to other PCIe devices, whatever modules are loaded.",
-             facts.gpu_name.empty() ? "nvidia_p2p_get_pages fails" : facts.gpu_name),
+         fmt::format("{}: GeForce GPUs do not share their memory with other PCIe devices, whatever "
+                     "modules are loaded.",
+                     facts.gpu_name.empty() ? "nvidia_p2p_get_pages fails" : facts.gpu_name),
          "Use a data-centre or professional GPU; no setting helps."});
   if (has_iommu_faults(facts))
-    checks.push_back(
-        {"iommu-faults", State::problem, Severity::error,
-         "The kernel's log has faults of the IOMMU: accesses of a device were refused.",
-         "Boot with iommu=pt (passthrough), or switch the IOMMU off."});
+    checks.push_back({"iommu-faults", State::problem, Severity::error,
+                      "The kernel's log has IOMMU faults: accesses of a device were refused.",
+                      "Boot with iommu=pt (passthrough), or disable the IOMMU."});
   if (facts.iommu == IommuMode::translate)
     checks.push_back({"iommu-translating", State::problem, Severity::error,
-                      "The IOMMU translates: peer transfers hang, fault or bring zeros.",
-                      "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS."});
+                      "The IOMMU translates: peer transfers hang, fault or read zeros.",
+                      "Boot with iommu=pt (passthrough), or disable the IOMMU in the BIOS."});
   else if (facts.iommu)
     checks.push_back(
         {"iommu-lets-through", State::fine, Severity::note,

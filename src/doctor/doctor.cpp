@@ -8,7 +8,7 @@
 namespace gdr::doctor {
 namespace {
 
-/// Inputs without any device are no error here: logs and lists of modules tell facts, too.
+/// Inputs without devices are no error here: logs and module lists have facts as well.
 std::optional<Topology> topology_of(const std::vector<NamedText>& inputs,
                                     const ModelLibrary& models) {
   std::vector<NamedText> listings;
@@ -45,8 +45,8 @@ Check check_of(const Finding& finding) {
   return check;
 }
 
-/// What puzzles people: pairs that P2P does not serve are staged through shared memory and never
-/// meet the trouble.
+/// Explains why far pairs work: without P2P they are staged through shared memory and never use the
+/// broken path.
 void far_pairs(const Verdict& verdict, Checks& checks) {
   const auto any = [&](auto wanted) {
     return std::any_of(verdict.pairs.begin(), verdict.pairs.end(), [&](const Pair& pair) {
@@ -61,9 +61,9 @@ void far_pairs(const Verdict& verdict, Checks& checks) {
       });
   if (near && far && trouble)
     checks.push_back({"far-pairs-do-not-hang", State::problem, Severity::note,
-                      "Only GPUs that libraries let talk to each other directly (PIX, PXB) can "
-                      "hang; those between sockets (SYS) go through shared memory and work.",
-                      "That far pairs work does not clear the IOMMU and ACS."});
+                      "Only GPUs that communicate directly (PIX, PXB) can hang; pairs across "
+                      "sockets (SYS) go through shared memory and work.",
+                      "Working far pairs do not rule out the IOMMU and ACS."});
 }
 
 std::vector<Elsewhere> elsewhere_of(const std::vector<NamedText>& inputs) {
@@ -86,7 +86,7 @@ Report examine(const std::vector<NamedText>& inputs, const ModelLibrary& models)
   report.elsewhere = elsewhere_of(inputs);
   report.topology = topology_of(inputs, models);
   if (report.topology) {
-    // Facts that only the checklist has change the verdict, too.
+    // Facts that only the checklist knows also change the verdict.
     Software& software = report.topology->hosts.front().software;
     if (!software.iommu) software.iommu = facts.iommu;
     const Verdict verdict = judge(Graph(*report.topology), models);

@@ -11,7 +11,7 @@
 
 namespace gdr::doctor {
 
-/// An input that the checklist has no use for, or not for all of it.
+/// An input that another command reads, wholly or in part.
 struct Elsewhere {
   std::string input;    ///< its name
   std::string what;     ///< "a log of NCCL"
@@ -19,16 +19,16 @@ struct Elsewhere {
 };
 
 struct Report {
-  std::vector<Check> checks;  ///< problems first, errors before warnings; then what is not known;
-                              ///< then what is fine
+  std::vector<Check>
+      checks;  ///< problems first, errors before warnings; then what is unknown; then what is fine
   std::optional<Topology> topology;            ///< where the inputs show devices
   std::map<std::string, std::string> missing;  ///< what a capture could not read
-  std::vector<Elsewhere> elsewhere;            ///< what other commands read
+  std::vector<Elsewhere> elsewhere;            ///< inputs for other commands
 };
 
-/// The checklist for what the inputs (captures, listings, logs) say: their facts and, where they
-/// show devices, the findings of the verdict on their topology. A thing that both find stands once.
-/// Throws InputError when an input is no text or a broken capture.
+/// Checks what the inputs (captures, listings, logs) say: their facts and, if they show devices,
+/// the findings of the verdict on their topology. A problem that both find is listed once. Throws
+/// InputError when an input is not text or is a broken capture.
 Report examine(const std::vector<NamedText>& inputs, const ModelLibrary& models);
 
 }  // namespace gdr::doctor

@@ -18,8 +18,8 @@ void read_lines(std::string_view text, TextFacts& reader, observed::HostFactsRea
   }
 }
 
-/// "fe80:...": the type file of an entry of another network namespace cannot be read, and an empty
-/// slot is all zeros.
+/// True for a GID in use: an empty slot is all zeros. The type file of an entry that belongs to
+/// another network namespace cannot be read.
 void read_ports(const observed::CapturedFiles& files, Facts& facts) {
   for (const std::string& device : files.list("sys/class/infiniband")) {
     facts.rdma_devices.insert(device);
@@ -53,7 +53,7 @@ void read_files(const observed::CapturedFiles& files, Facts& facts) {
   if (const std::string* modules = files.file("proc/modules")) {
     facts.modules.emplace();
     for (const std::string_view line : text::lines(*modules))
-      if (const auto words = text::words(line); !words.empty())
+      if (const auto words = text::split_words(line); !words.empty())
         facts.modules->insert(std::string(words.front()));
   }
   const bool peers = files.file("sys/kernel/mm/memory_peers/nv_mem/version") != nullptr ||

@@ -15,8 +15,8 @@
 namespace gdr::doctor {
 namespace {
 
-/// What a command prints, at most 4 MiB; empty when it is not there or fails. Only fixed command
-/// lines come here.
+/// The output of a command, at most 4 MiB; empty when it is missing or fails. Callers pass only
+/// fixed command lines.
 std::string output_of(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
                                                    &pclose);
@@ -28,7 +28,7 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-/// A program that is on the PATH: most are not, and a shell for each takes time.
+/// True if a program is on the PATH. Most are not, and starting a shell for each takes time.
 bool is_there(std::string_view program) {
   const char* path = std::getenv("PATH");
   std::string_view rest = path != nullptr ? path : "";
@@ -58,18 +58,19 @@ void commands(observed::Capture& capture) {
        {"nvidia-smi topo -m", "nvidia-smi -L", "nvidia-smi", "rdma link", "rdma system",
         "show_gids", "ibdev2netdev", "ofed_info -s", "modinfo rdma_rxe", "lsmod", "dmesg"})
     run(command);
-  // The names of interfaces come from the machine: only plain ones go into a command line.
+  // Interface names come from the machine: only plain ones may enter a command line.
   for (const std::string& device : capture.files.list("sys/class/infiniband"))
     for (const std::string& network :
          interfaces_of(capture.files, "sys/class/infiniband/" + device + "/device"))
       if (is_plain_name(network))
         for (const char* command : {"mlnx_qos -i ", "dcb pfc show dev ", "ethtool -S "})
           run(command + network);
-  // What runs on the GPUs is nobody's business.
+  // The list of processes on the GPUs is private.
   if (const auto smi = capture.commands.find("nvidia-smi"); smi != capture.commands.end())
     smi->second.resize(std::min(smi->second.find("Processes:"), smi->second.size()));
   if (const auto dmesg = capture.commands.find("dmesg"); dmesg != capture.commands.end()) {
-    // Of the kernel's log only what the rules look for: the rest tells too much of a machine.
+    // Keep only what the rules search for: the rest of the kernel's log says too much about a
+    // machine.
     std::string kept;
     for (const std::string_view line : text::lines(dmesg->second))
       for (const std::string_view word :
@@ -83,8 +84,8 @@ void commands(observed::Capture& capture) {
   }
 }
 
-/// NCCL's settings that the rules look for, from where NCCL takes them, what counts more last.
-/// Others may tell of paths and users.
+/// The NCCL settings that the rules search for, from NCCL's own sources, in rising order of
+/// precedence. Other settings may name paths and users.
 void settings(observed::Capture& capture) {
   static constexpr std::array<std::string_view, 3> names{
       "NCCL_IB_GID_INDEX=", "NCCL_IB_TIMEOUT=", "NCCL_NET_GDR_LEVEL="};
@@ -125,7 +126,7 @@ observed::Capture gather(const std::string& root, bool anonymous) {
     capture.missing["dmesg"] = "needs root here";
   for (const char* command : {"nvidia-smi", "rdma link"})
     if (root == "/" && !capture.commands.contains(command))
-      capture.missing[command] = "not installed, or it fails";
+      capture.missing[command] = "not installed, or the command failed";
   if (anonymous) {
     std::array<char, 256> name{};
     if (root == "/") (void)gethostname(name.data(), name.size() - 1);

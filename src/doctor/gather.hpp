@@ -6,12 +6,12 @@
 
 namespace gdr::doctor {
 
-/// Reads /sys and /proc below `root` and, where that is "/", runs the commands whose output the
-/// rules use and that are there. `anonymous` replaces names, serial numbers, addresses and GUIDs,
-/// alike everywhere, so that what was equal stays equal.
+/// Reads /sys and /proc below `root` and, if that is "/", runs the installed commands whose output
+/// the rules use. `anonymous` replaces names, serial numbers, addresses and GUIDs consistently:
+/// equal values stay equal.
 observed::Capture gather(const std::string& root, bool anonymous);
 
-/// The replacement, for any capture.
+/// Makes any capture anonymous in the same manner.
 void make_anonymous(observed::Capture& capture, const std::string& host_name);
 
 }  // namespace gdr::doctor

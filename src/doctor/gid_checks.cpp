@@ -11,7 +11,7 @@ namespace {
 
 bool link_local(const Gid& gid) { return gid.address.starts_with("fe80"); }
 
-/// The RoCE v2 entry with an address of its own, which is what applications should use.
+/// The RoCE v2 entry with the port's own address, which applications should use.
 const Gid* best_gid(const Facts& facts, const std::string& device) {
   for (const bool local : {false, true})
     for (const Gid& gid : facts.gids)
@@ -41,7 +41,7 @@ void unreadable(const Facts& facts, Checks& checks) {
                    "network namespaces (macvlan, containers), and "
                    "NCCL before 2.26 gives up on the first of them.",
                    entries.empty() ? "" : fmt::format(" ({})", fmt::join(entries, ", "))),
-       "Use NCCL 2.26 or newer, or set NCCL_IB_GID_INDEX to the RoCE v2 entry of the own "
+       "Use NCCL 2.26 or newer, or set NCCL_IB_GID_INDEX to the RoCE v2 entry of your own "
        "interface."});
 }
 
@@ -101,7 +101,7 @@ void without_gids(const Facts& facts, Checks& checks) {
     checks.push_back(
         {"hca-without-gid", State::problem, Severity::error,
          fmt::format("{} can be seen but {} no GID here: a container sees all devices of the host "
-                     "and can use only those whose interface it has.",
+                     "but can use only those whose interface it has.",
                      fmt::join(empty, ", "), empty.size() == 1 ? "has" : "have"),
          fmt::format("Set NCCL_IB_HCA={} (UCX_NET_DEVICES for UCX).", fmt::join(usable, ","))});
   else if (!empty.empty() || (facts.gids_listed && facts.gids.empty()))
@@ -132,9 +132,9 @@ void gid_checks(const Facts& facts, Checks& checks) {
   if (says(facts, "ibv_modify_qp") && ethernet)
     checks.push_back({"roce-needs-gid-index", State::problem, Severity::warning,
                       "ibv_modify_qp fails on an Ethernet port: RoCE needs a global route header, "
-                      "so that the program must set is_global and sgid_index.",
+                      "so the program must set is_global and sgid_index.",
                       "Give the program the index of a RoCE v2 GID; try it on SoftRoCE first (gdr "
-                      "emulate), which refuses the same way."});
+                      "emulate), which refuses it as well."});
 }
 
 }  // namespace gdr::doctor

@@ -22,26 +22,27 @@ void flow_control(const Facts& facts, Checks& checks) {
     if (!control.enabled.empty() && !any)
       checks.push_back(
           {"roce-lossy", State::problem, Severity::warning,
-           "PFC is off for all eight priorities: RoCE then loses packets when a queue is full.",
-           "Switch PFC on for the priority of the RDMA traffic, on NICs (mlnx_qos --pfc "
-           "0,0,0,1,0,0,0,0) and switches, and ECN with it."});
+           "PFC is off for all eight priorities: RoCE loses packets when a queue is full.",
+           "Enable PFC and ECN for the priority of the RDMA traffic, on NICs (mlnx_qos --pfc "
+           "0,0,0,1,0,0,0,0) and switches."});
     if (any && control.trust == "pcp")
       checks.push_back({"roce-trust-pcp", State::problem, Severity::note,
                         "The NIC trusts PCP, the priority of VLAN tags: untagged RoCE v2 traffic "
-                        "falls into priority 0.",
-                        "Let it trust DSCP (mlnx_qos --trust dscp), on switches as well."});
+                        "gets priority 0.",
+                        "Make it trust DSCP (mlnx_qos --trust dscp), on switches as well."});
     if (any && control.trust != "pcp")
-      checks.push_back({"roce-pfc", State::fine, Severity::note, "PFC is on for a priority.", ""});
+      checks.push_back(
+          {"roce-pfc", State::fine, Severity::note, "PFC is on for at least one priority.", ""});
   }
   if (facts.ecn == false)
     checks.push_back(
         {"roce-ecn-off", State::problem, Severity::note,
          "ECN is off for RoCE (roce_np/enable is 0): nothing slows senders down before queues are "
          "full.",
-         "Switch it on: /sys/class/net/INTERFACE/ecn/roce_np/enable/PRIORITY and roce_rp."});
+         "Enable it: /sys/class/net/INTERFACE/ecn/roce_np/enable/PRIORITY and roce_rp."});
 }
 
-/// All bytes in priority 0 while PFC and ECN serve another one.
+/// True if all bytes are in priority 0 while PFC and ECN serve another priority.
 void priorities(const Facts& facts, Checks& checks) {
   std::uint64_t other = 0;
   std::uint64_t zero = 0;
@@ -53,8 +54,8 @@ void priorities(const Facts& facts, Checks& checks) {
   if (zero == 0 || other > zero / 100) return;
   checks.push_back(
       {"roce-priority-not-mapped", State::problem, Severity::warning,
-       fmt::format("All traffic is in priority 0 ({} bytes) and next to nothing in others: no DSCP "
-                   "is mapped to a priority, so that PFC and ECN never apply.",
+       fmt::format("Nearly all traffic is in priority 0 ({} bytes): no DSCP is mapped to another "
+                   "priority, so PFC and ECN never apply.",
                    zero),
        "Set a traffic class for RDMA (cma_roce_tos, NCCL_IB_TC) and map its DSCP to the lossless "
        "priority on NICs and switches."});
@@ -64,28 +65,27 @@ void losses(const Facts& facts, Checks& checks) {
   const std::uint64_t timeouts = counter(facts, "local_ack_timeout_err");
   const std::uint64_t sequence =
       counter(facts, "out_of_sequence") + counter(facts, "packet_seq_err");
-  constexpr std::uint64_t some_timeouts =
-      100;  // a handful come from starting and stopping programs
+  constexpr std::uint64_t some_timeouts = 100;  // starting and stopping programs causes a handful
   constexpr std::uint64_t some_sequence = 1000;
   if (timeouts >= some_timeouts || sequence >= some_sequence)
     checks.push_back({"packets-lost", State::problem, Severity::error,
-                      fmt::format("The NIC's counters tell of lost packets: local_ack_timeout_err "
+                      fmt::format("The NIC's counters show lost packets: local_ack_timeout_err "
                                   "{}, out_of_sequence and packet_seq_err {}.",
                                   timeouts, sequence),
-                      "Look where they are lost (discards of NICs and switches), set up PFC and "
-                      "ECN for the RDMA traffic, and look at cables and adaptive routing."});
+                      "Find where they are lost (discard counters of NICs and switches), set up "
+                      "PFC and ECN for the RDMA traffic, and check cables and adaptive routing."});
   else if (facts.counters.contains("local_ack_timeout_err") ||
            facts.counters.contains("out_of_sequence"))
     checks.push_back({"few-packets-lost", State::fine, Severity::note,
-                      "The NIC's counters tell of no losses to speak of.", ""});
+                      "The NIC's counters show no significant losses.", ""});
   if (says(facts, "retry count exceeded"))
     checks.push_back(
         {"retries-ran-out", State::problem, Severity::error,
-         "A queue pair gave up: the other side did not acknowledge, as when packets are lost and "
-         "the NIC resends slowly (ConnectX-4 and older have no recovery for lossy "
+         "A queue pair gave up: the other side did not acknowledge, as happens when packets are "
+         "lost and the NIC resends slowly (ConnectX-4 and older have no recovery for lossy "
          "networks).",
          "Set up PFC and ECN, or use NICs with selective repeat (ConnectX-5 and newer); raise the "
-         "timeout (NCCL_IB_TIMEOUT, UCX_RC_TIMEOUT) where the way is long."});
+         "timeout (NCCL_IB_TIMEOUT, UCX_RC_TIMEOUT) where the round trip is long."});
 }
 
 /// The local ACK timeout is 4.096 us times two to the power of its exponent (InfiniBand
@@ -101,11 +101,12 @@ void timeout(const Facts& facts, Checks& checks) {
   if (timeout < facts.round_trip->seconds)
     checks.push_back(
         {"ack-timeout-below-round-trip", State::problem, Severity::error,
-         fmt::format("The ACK timeout of exponent {} is {:.1f} ms, below the round trip of {:.1f} "
-                     "ms: every message is sent again before its acknowledgement can come.",
-                     exponent, timeout * 1e3, facts.round_trip->seconds * 1e3),
-         fmt::format("Set NCCL_IB_TIMEOUT to {} or more (4.096 us times 2 to its power), and "
-                     "switch off adaptive retransmission of the NIC.",
+         fmt::format(
+             "The ACK timeout with exponent {} is {:.1f} ms, below the round trip of {:.1f} ms: "
+             "every message is sent again before its acknowledgement can arrive.",
+             exponent, timeout * 1e3, facts.round_trip->seconds * 1e3),
+         fmt::format("Set NCCL_IB_TIMEOUT to {} or more (the timeout is 4.096 us times 2 to its "
+                     "power), and disable the NIC's adaptive retransmission.",
                      needed)});
   else
     checks.push_back(
@@ -118,8 +119,8 @@ void timeout(const Facts& facts, Checks& checks) {
         {"adaptive-retransmission", State::unknown, Severity::note,
          "With a round trip of more than 5 ms, a NIC with adaptive retransmission resends earlier "
          "than the timeout says.",
-         "If the counters show resending every 10 ms or so, switch it off (mlxreg, register "
-         "ROCE_ACCEL, field roce_adp_retrans_en); gdr emulate --delay tries it out."});
+         "If the counters show resending about every 10 ms, disable it (mlxreg, register "
+         "ROCE_ACCEL, field roce_adp_retrans_en); gdr emulate --delay reproduces the delay."});
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ bool old_cuda(const Facts& facts) {
   return !facts.cuda.empty() && version_before(facts.cuda, "11.7");
 }
 
-/// nullopt: not said.
+/// nullopt: unknown.
 std::optional<bool> dma_buf(const Facts& facts) {
   if (old_kernel(facts) || old_cuda(facts) || facts.open_modules == false) return false;
   if (facts.kernel.empty() || facts.cuda.empty() || !facts.open_modules) return std::nullopt;
@@ -34,57 +34,57 @@ void peermem(const Facts& facts, Checks& checks) {
   const auto by_dma_buf = dma_buf(facts);
   if (!loaded) {
     checks.push_back({"peermem-unknown", State::unknown, Severity::note,
-                      "It was not said which modules are loaded.",
-                      "Look with lsmod for nvidia_peermem."});
+                      "The inputs do not say which modules are loaded.",
+                      "Run lsmod and look for nvidia_peermem."});
   } else if (!*loaded) {
     const bool needed = by_dma_buf != true;
     checks.push_back(
         {"peermem-missing", needed ? State::problem : State::fine,
          by_dma_buf == false ? Severity::error : Severity::warning,
-         needed ? "nvidia_peermem is not among the loaded modules, and dma-buf is not known to "
-                  "take its place."
-                : "nvidia_peermem is not loaded; dma-buf takes its place (NCCL 2.13 and newer).",
+         needed
+             ? "nvidia_peermem is not loaded, and it is unknown whether dma-buf can take its place."
+             : "nvidia_peermem is not loaded; dma-buf takes its place (NCCL 2.13 and newer).",
          "Load it (modprobe nvidia-peermem) and keep it loaded through /etc/modules-load.d."});
   } else {
     checks.push_back(
         {"peermem-loaded", State::fine, Severity::note, "nvidia_peermem is loaded.", ""});
   }
-  // Newer kernels and inbox ib_core have no such path: what looks for it takes a loaded module for
-  // a missing one.
+  // Newer kernels and the inbox ib_core have no such path; libraries that search for it take the
+  // module for missing.
   if (loaded == true && facts.memory_peers == false)
     checks.push_back(
         {"peermem-not-seen", State::problem, Severity::warning,
-         fmt::format("nvidia_peermem is loaded, but /sys/kernel/mm/memory_peers is not there{}: "
-                     "libraries that look for the path "
-                     "take the module for missing, though it works{}.",
-                     facts.kernel.empty() ? "" : fmt::format(" (Linux {})", facts.kernel),
-                     facts.peer_client_symbol == true
-                         ? "; the kernel does export ib_register_peer_memory_client"
-                         : ""),
+         fmt::format(
+             "nvidia_peermem is loaded, but /sys/kernel/mm/memory_peers does not exist{}: "
+             "libraries that look for the path take the module for missing, though it works{}.",
+             facts.kernel.empty() ? "" : fmt::format(" (Linux {})", facts.kernel),
+             facts.peer_client_symbol == true
+                 ? "; the kernel does export ib_register_peer_memory_client"
+                 : ""),
          "Use an NCCL that looks at /sys/module/nvidia_peermem as well (2.22 and newer), an RCCL "
          "that looks at /proc/kallsyms, or dma-buf."});
 }
 
 void symbols(const Facts& facts, Checks& checks) {
   if (says(facts, "Unknown symbol", "nvidia_p2p_"))
-    checks.push_back({"peermem-symbol-mismatch", State::problem, Severity::error,
-                      "The module for peer memory does not find the driver's nvidia_p2p functions: "
-                      "it belongs to another NVIDIA driver than the one that is loaded, or was "
-                      "loaded before it.",
-                      "Load nvidia before nvidia_peermem, and use the nvidia_peermem that came "
-                      "with the driver."});
+    checks.push_back(
+        {"peermem-symbol-mismatch", State::problem, Severity::error,
+         "The module for peer memory does not find the driver's nvidia_p2p functions: "
+         "it belongs to another NVIDIA driver than the loaded one, or was loaded before it.",
+         "Load nvidia before nvidia_peermem, and use the nvidia_peermem that came "
+         "with the driver."});
   const std::string symbol = "ib_register_peer_memory_client";
   const bool unknown = says(facts, "Unknown symbol", symbol);
   const bool version = says(facts, "disagrees about version of symbol", symbol);
   if (!unknown && !version) return;
   checks.push_back(
       {"peermem-symbol-mismatch", State::problem, Severity::error,
-       unknown ? "The module for peer memory does not find ib_register_peer_memory_client: the "
-                 "ib_core that is loaded is not the one it was "
-                 "built for (OFED installed after the driver, or the kernel's own ib_core, which "
-                 "has no such function)."
-               : "The module for peer memory was built against another ib_core than the one that "
-                 "is loaded.",
+       unknown
+           ? "The module for peer memory does not find ib_register_peer_memory_client: the "
+             "loaded ib_core is not the one it was built for (OFED installed after the driver, or "
+             "the kernel's own ib_core, which "
+             "has no such function)."
+           : "The module for peer memory was built against another ib_core than the loaded one.",
        "Rebuild the NVIDIA module after installing OFED (dkms autoinstall, or reinstall the "
        "driver); with the kernel's own ib_core use dma-buf: open "
        "kernel modules, CUDA 11.7, Linux 5.12."});
@@ -119,15 +119,16 @@ void direct(const Facts& facts, Checks& checks) {
     checks.push_back(
         {"dma-buf-not-supported-by-driver", State::problem, Severity::error,
          fmt::format(
-             "ibv_reg_dmabuf_mr says that it is not supported: the NIC's driver{} has no dma-buf.",
+             "ibv_reg_dmabuf_mr fails with \"not supported\": the NIC's driver{} has no dma-buf.",
              facts.ofed.empty() ? "" : " (" + facts.ofed + ")"),
          "Set NCCL_DMABUF_ENABLE=0 with nvidia-peermem loaded, or use a newer driver and an NCCL "
          "newer than 2.13, whose fallback works."});
   if (says(facts, "EPROTONOSUPPORT") || says(facts, "Protocol not supported"))
-    checks.push_back({"dma-buf-not-in-kernel", State::problem, Severity::error,
-                      "Registering dma-buf memory says EPROTONOSUPPORT: the kernel's RDMA core "
-                      "cannot do it (before 5.12).",
-                      "Use nvidia-peermem, or Linux 5.12 or newer."});
+    checks.push_back(
+        {"dma-buf-not-in-kernel", State::problem, Severity::error,
+         "Registering dma-buf memory fails with EPROTONOSUPPORT: the kernel's RDMA core "
+         "cannot do it (before 5.12).",
+         "Use nvidia-peermem, or Linux 5.12 or newer."});
 }
 
 }  // namespace

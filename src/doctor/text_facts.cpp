@@ -39,7 +39,7 @@ void TextFacts::line(std::string_view text) {
 }
 
 bool TextFacts::modules(std::string_view text) {
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.size() >= 4 && words[0] == "Module" && words[1] == "Size" && words[2] == "Used") {
     lsmod_ = true;
     if (!facts_.modules) facts_.modules.emplace();
@@ -57,7 +57,7 @@ bool TextFacts::modules(std::string_view text) {
 
 /// show_gids: DEV PORT INDEX GID [IPv4] VER DEV; ibdev2netdev: mlx5_0 port 1 ==> eth0 (Up).
 bool TextFacts::gids(std::string_view text) {
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.size() >= 5 && words[0] == "DEV" && words[1] == "PORT" && words[2] == "INDEX") {
     show_gids_ = true;
     facts_.gids_listed = true;
@@ -93,7 +93,7 @@ bool TextFacts::gids(std::string_view text) {
 }
 
 bool TextFacts::flow_control(std::string_view text) {
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.size() == 9 && words[0] == "enabled") {
     FlowControl control;
     for (std::size_t i = 1; i < 9; ++i) control.enabled.push_back(words[i] == "1");
@@ -106,7 +106,8 @@ bool TextFacts::flow_control(std::string_view text) {
     facts_.flow_control.push_back(
         {{},
          {},
-         text::printable(text::words(*trust).empty() ? "" : text::words(*trust).front(), 10)});
+         text::printable(text::split_words(*trust).empty() ? "" : text::split_words(*trust).front(),
+                         10)});
     return true;
   }
   if (const auto ecn = text::after(text, "roce_np/enable/")) {
@@ -125,7 +126,7 @@ bool TextFacts::counter(std::string_view text) {
   std::string spaced(text);
   for (char& c : spaced)
     if (c == ':' || c == '=') c = ' ';
-  const auto words = text::words(spaced);
+  const auto words = text::split_words(spaced);
   bool any = false;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const bool known = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
@@ -157,11 +158,11 @@ bool TextFacts::limits(std::string_view text) {
     return true;
   }
   if (const auto value = text::after(line, "max locked memory")) {
-    const auto words = text::words(*value);
+    const auto words = text::split_words(*value);
     return !words.empty() && set(words.back(), 1);
   }
   if (line.starts_with("Max locked memory")) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     return words.size() >= 4 && set(words[3], 1024);
   }
   if (const auto times = text::after(line, "rtt min/avg/max/mdev = ")) {
@@ -187,11 +188,12 @@ bool TextFacts::settings(std::string_view text) {
     return true;
   }
   if (const auto ordering = text::after(line, "PCI_WR_ORDERING")) {
-    facts_.write_ordering =
-        text::printable(text::words(*ordering).empty() ? "" : text::words(*ordering).back(), 30);
+    facts_.write_ordering = text::printable(
+        text::split_words(*ordering).empty() ? "" : text::split_words(*ordering).back(), 30);
     return true;
   }
-  if (text::words(line).size() >= 2 && text::words(line).front() == "NVMe" && has(line, ":")) {
+  if (text::split_words(line).size() >= 2 && text::split_words(line).front() == "NVMe" &&
+      has(line, ":")) {
     const auto state = text::trim(line.substr(line.find(':') + 1));
     if (state == "Supported" || state == "Unsupported") {
       facts_.gds_nvme = std::string(state);
@@ -214,7 +216,7 @@ bool TextFacts::versions(std::string_view text) {
   }
   if (line.ends_with(" ib_register_peer_memory_client") ||
       has(line, " ib_register_peer_memory_client\t")) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (words.size() >= 3 && words[1].size() == 1) {
       facts_.peer_client_symbol = true;
       return true;
@@ -224,7 +226,7 @@ bool TextFacts::versions(std::string_view text) {
     facts_.memory_peers = !(has(line, "No such file") || has(line, "cannot access"));
     return true;
   }
-  const auto words = text::words(line);
+  const auto words = text::split_words(line);
   if (words.size() >= 4 && (words[2] == "ext4" || words[2] == "xfs")) {  // /proc/mounts
     facts_.mounts.emplace_back(text::printable(words[1], 80),
                                std::string(words[2]) + "," + text::printable(words[3], 200));

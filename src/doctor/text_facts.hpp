@@ -6,8 +6,8 @@
 
 namespace gdr::doctor {
 
-/// Reads facts out of lines of tools: lsmod, show_gids, ibdev2netdev, mlnx_qos, ethtool -S, ulimit,
-/// ping, dmesg and error messages.
+/// Reads facts from the output of tools: lsmod, show_gids, ibdev2netdev, mlnx_qos, ethtool -S,
+/// ulimit, ping, dmesg and error messages.
 class TextFacts {
  public:
   explicit TextFacts(Facts& facts) : facts_(facts) {}

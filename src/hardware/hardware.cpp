@@ -232,9 +232,6 @@ std::optional<Bandwidth> Hardware::credit_bound(const Route& route) const {
       case VertexKind::gpu:
         credit = gpu(hop.to).posted_credit.value;
         break;
-      case VertexKind::nic:
-        credit = nic(hop.to).posted_credit.value;
-        break;
       case VertexKind::pci_switch:
         credit = pci_switch(hop.to).posted_credit.value;
         break;

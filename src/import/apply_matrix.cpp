@@ -38,7 +38,7 @@ class Applier {
  private:
   using Index = std::size_t;
 
-  /// What the table says of two columns; empty: nothing, or two different words.
+  /// The table's entry for two columns; empty if there is none or the two directions differ.
   [[nodiscard]] std::string word(Index a, Index b) const {
     const auto one = matrix_.cells.find({a, b});
     const auto other = matrix_.cells.find({b, a});
@@ -57,10 +57,10 @@ class Applier {
         {std::move(rule), severity, "host", std::move(message), std::move(remedy)});
   }
 
-  // --- devices of a tree
+  // --- devices that a tree shows
 
-  /// GPUs by their order, which is that of bus ids; NICs by the names of their RDMA devices, else
-  /// by order where the counts agree.
+  /// Matches GPUs by their order, which is that of bus ids, and NICs by the names of their RDMA
+  /// devices, or by order if the counts agree.
   void match() {
     match_in_order(DeviceKind::gpu, [](const std::string& name) { return is_gpu(name); });
     bool named = false;
@@ -95,16 +95,16 @@ class Applier {
     if (columns.size() != devices.size()) {
       if (!columns.empty())
         remark("matrix-not-matched", Severity::note,
-               fmt::format("The table of nvidia-smi has {} {}s and the listing {}, so it is not "
-                           "known which is which.",
+               fmt::format("The table of nvidia-smi has {} {}s and the listing {}, so it is "
+                           "unknown which is which.",
                            columns.size(), to_string(kind), devices.size()),
-               "Take both of the same machine; a job may see fewer devices than the system has.");
+               "Take both from the same machine; a job may see fewer devices than the system has.");
       return;
     }
     for (Index i = 0; i < columns.size(); ++i) device_[columns[i]] = devices[i];
   }
 
-  /// The table's NUMA node for a device of which none is known.
+  /// Takes the table's NUMA node for a device whose node is unknown.
   void use_numa(Index column) {
     const auto id = text::whole_int(matrix_.numa[column]);
     if (!id || *id < 0 || *id > 4095) return;
@@ -125,7 +125,7 @@ class Applier {
     return name;
   }
 
-  // --- devices of the table alone
+  // --- devices that only the table shows
 
   void add_devices() {
     const Index count = matrix_.names.size();
@@ -133,8 +133,8 @@ class Applier {
     for (Index c = 0; c < count; ++c)
       if (const auto id = text::whole_int(matrix_.numa[c]); id && *id >= 0 && *id < 4096)
         numa[c] = node(*id);
-    // A NIC is on the node of what is nearer to it than another node would be. GPUs without a node
-    // are placed the same way.
+    // A NIC, or a GPU without a node, is on the node of any device that is nearer to it than
+    // another node could be.
     for (bool more = true; more;) {
       more = false;
       for (Index c = 0; c < count; ++c)
@@ -160,7 +160,7 @@ class Applier {
     if (host_.numa_nodes.size() > 2 && !host_.sockets_known) host_.sockets_known = false;
   }
 
-  // --- what the table says
+  // --- relations in the table
 
   void legend_remark() {
     std::vector<std::string> shifted;
@@ -172,21 +172,21 @@ class Applier {
     }
     if (shifted.empty()) return;
     remark("nic-number-is-not-device-number", Severity::note,
-           fmt::format("By the legend of the table {}: the numbers of nvidia-smi's NICs are not "
-                       "those of the devices.",
+           fmt::format("According to the table's legend {}: nvidia-smi does not number NICs as "
+                       "their devices are numbered.",
                        fmt::join(shifted, ", ")),
-           "In NCCL_IB_HCA and elsewhere name NICs as the legend does; look for the devices that "
-           "are missing from it with ibv_devices.");
+           "Name NICs as the legend does, in NCCL_IB_HCA and elsewhere; ibv_devices lists the "
+           "devices that are missing from it.");
   }
 
-  /// NVLink from GPU to GPU, or through NVSwitches where a GPU has no such number of links to give
-  /// each peer its own.
+  /// Links GPUs directly, or through NVSwitches if no GPU has enough links for a separate set per
+  /// peer.
   void nvlinks() {
     if (!host_.nvlinks.empty()) return;
     constexpr int most_links = 18;
     std::vector<int> links(matrix_.names.size(), 0);
     const auto count_of = [&](Index a, Index b) {
-      // A NIC has no NVLink: a table that says so has slipped.
+      // A NIC has no NVLink: the table's columns have slipped.
       if (!is_gpu(matrix_.names[a]) || !is_gpu(matrix_.names[b])) return 0;
       const std::string w = word(a, b);
       return w.starts_with("NV") ? text::whole_int(w.substr(2)).value_or(0) : 0;
@@ -210,7 +210,7 @@ class Applier {
     }
   }
 
-  /// Distances that the tree does not show are taken over, others compared.
+  /// Takes distances that the tree does not show and compares the others with it.
   void distances() {
     std::vector<std::string> wrong;
     {
@@ -237,11 +237,11 @@ class Applier {
     const std::size_t all = wrong.size();
     if (wrong.size() > 4) wrong.resize(4);
     remark("matrix-contradicts-tree", Severity::warning,
-           fmt::format(
-               "The PCIe tree and the table of nvidia-smi disagree on {} pairs; by the tree {}{}.",
-               all, fmt::join(wrong, ", "), all > wrong.size() ? ", and so on" : ""),
-           "Take both of the same machine; nvidia-smi counts switches that a chip shows in two "
-           "levels as one.");
+           fmt::format("The PCIe tree and the table of nvidia-smi disagree on {} pairs; according "
+                       "to the tree {}{}.",
+                       all, fmt::join(wrong, ", "), all > wrong.size() ? ", and so on" : ""),
+           "Take both from the same machine; nvidia-smi counts a chip that shows two levels of "
+           "switches as one switch.");
   }
 
   void numa_remarks() {
@@ -267,15 +267,14 @@ class Applier {
       remark("matrix-contradicts-numa", Severity::warning,
              fmt::format("The table says {} for {} pairs ({}{}).", what, all,
                          fmt::join(pairs, "; "), all > pairs.size() ? "; ..." : ""),
-             "Look at the NUMA settings of the BIOS (NPS, SNC, node interleaving) and at "
-             "/sys/bus/pci/devices/*/numa_node; the distances "
-             "here are those of the table.");
+             "Check the NUMA settings of the BIOS (NPS, SNC, node interleaving) and "
+             "/sys/bus/pci/devices/*/numa_node; gdr uses the table's distances.");
     };
     say(far, "SYS, between two NUMA nodes, and gives both devices the same node");
     say(near, "a distance inside one NUMA node and gives the devices different nodes");
   }
 
-  /// NICs have no NUMA column: they stand where something near them stands.
+  /// NICs have no NUMA column: each takes the node of a device near it.
   bool same_node(Index a, Index b) {
     const std::string& one = device(a).under;
     return one == device(b).under && numa_index(host_, one) &&
@@ -284,7 +283,7 @@ class Applier {
 
   const Matrix& matrix_;
   Host& host_;
-  std::vector<std::optional<Index>> device_;  // of a column
+  std::vector<std::optional<Index>> device_;  // by column
   std::vector<StatedDistance> stated_;
 };
 

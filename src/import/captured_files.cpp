@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t most_bytes = 64U << 20U;
 constexpr std::size_t most_entries = 200'000;
 
-/// "a/./b/../c" as "a/c".
+/// Turns "a/./b/../c" into "a/c".
 std::string normal(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {
@@ -46,7 +46,7 @@ std::string_view name_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-/// At most `most` bytes; sysfs files tell no size.
+/// Reads at most `most` bytes; sysfs files report no size.
 std::optional<std::string> read_some(const fs::path& path, std::size_t most) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
@@ -145,7 +145,7 @@ class FolderReader {
       }
     }
   }
-  /// Most of the 256 or more entries of a table are.
+  /// True for an empty entry, as most of the 256 or more entries of a GID table are.
   [[nodiscard]] bool empty_gid(const std::string& path) const {
     constexpr std::size_t longest = 40;
     const auto gid = read_some(root_ / path, longest);
@@ -191,7 +191,7 @@ std::string CapturedFiles::resolve(std::string_view path) const {
   std::string at = normal(path);
   for (int steps = 0; steps < 40; ++steps) {
     if (exists(at)) return at;
-    // The longest part of the path that is a link.
+    // Find the longest prefix of the path that is a link.
     bool followed = false;
     for (std::string_view part = at; !part.empty(); part = parent_of(part)) {
       const auto link = links_.find(part);
@@ -243,8 +243,8 @@ CapturedFiles CapturedFiles::of_folder(const std::string& folder) {
     root = named.parent_path();
   if (!fs::is_directory(root / "sys/bus/pci/devices", error))
     throw InputError(
-        fmt::format("{}: no sys/bus/pci/devices in it; give / for this machine, or a folder that a "
-                    "copy of /sys lies in",
+        fmt::format("{}: it has no sys/bus/pci/devices; give / for this machine, or a folder that "
+                    "holds a copy of /sys",
                     folder));
   CapturedFiles files;
   FolderReader(root, files).read();
@@ -270,7 +270,7 @@ CapturedFiles CapturedFiles::of_archive(std::string_view bytes, const std::strin
     if (++entries > most_entries) refuse("more than 200000 files");
     const char* path = archive_entry_pathname(entry);
     const std::string full = path != nullptr ? path : "";
-    // Whatever folder it was packed from: paths count from sys/ or proc/.
+    // Start paths at sys/ or proc/, whatever folder was packed.
     const auto start = std::min(("/" + full).find("/sys/"), ("/" + full).find("/proc/"));
     if (start == std::string::npos) continue;
     const std::string inside = full.substr(start);

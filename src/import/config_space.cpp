@@ -19,7 +19,7 @@ class Space {
   [[nodiscard]] unsigned word(std::size_t at) const { return byte(at) | byte(at + 1) << 8U; }
   [[nodiscard]] unsigned dword(std::size_t at) const { return word(at) | word(at + 2) << 16U; }
 
-  /// Offset of a capability in the list that 0x34 begins; 0: none.
+  /// Offset of a capability in the list that starts at 0x34; 0 if it is missing.
   [[nodiscard]] std::size_t capability(unsigned id) const {
     constexpr unsigned has_list = 1U << 4U;
     if ((word(0x06) & has_list) == 0) return 0;
@@ -30,7 +30,7 @@ class Space {
     }
     return 0;
   }
-  /// Offset of an extended capability; 0: none.
+  /// Offset of an extended capability; 0 if it is missing.
   [[nodiscard]] std::size_t extended(unsigned id) const {
     std::size_t at = 0x100;
     for (int steps = 0; steps < 1024 && at >= 0x100 && holds(at, 8); ++steps) {

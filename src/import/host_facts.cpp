@@ -7,7 +7,7 @@
 namespace gdr::observed {
 namespace {
 
-/// "6.8.0-45-generic" up to what a topology file takes.
+/// "6.8.0-45-generic", limited to what a topology file accepts.
 std::string kernel_version(std::string_view text) {
   if (text.empty() || text.front() < '0' || text.front() > '9' ||
       text.find('.') == std::string_view::npos)
@@ -19,7 +19,7 @@ std::string kernel_version(std::string_view text) {
   return good && text.size() <= 80 ? std::string(text) : std::string();
 }
 
-/// The value after `key` and a colon, for lines such as "Socket(s):  2".
+/// The value after `key` and a colon, as in "Socket(s):  2".
 std::optional<std::string_view> value_of(std::string_view text, std::string_view key) {
   text = text::trim(text);
   if (!text.starts_with(key)) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<IommuMode> iommu_of_command_line(std::string_view text) {
   bool off = false;
   bool on = false;
   bool passthrough = false;
-  for (std::string_view word : text::words(text)) {
+  for (std::string_view word : text::split_words(text)) {
     while (word.ends_with('"') || word.ends_with('\'')) word.remove_suffix(1);
     for (const std::string_view start : {"GRUB_CMDLINE_LINUX_DEFAULT=", "GRUB_CMDLINE_LINUX="})
       if (word.starts_with(start)) word.remove_prefix(start.size());
@@ -100,7 +100,7 @@ bool HostFactsReader::kernel(std::string_view text) {
     return true;
   }
   if (line.starts_with("Linux ")) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (words.size() >= 3)
       machine_.software.kernel = kernel_version(words[1] == "version" ? words[2] : words[2]);
     return words.size() >= 3;
@@ -123,7 +123,7 @@ bool HostFactsReader::kernel(std::string_view text) {
 }
 
 bool HostFactsReader::modules(std::string_view text) {
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.size() >= 4 && words[0] == "Module" && words[1] == "Size" && words[2] == "Used") {
     lsmod_ = true;
     return true;

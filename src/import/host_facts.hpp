@@ -8,12 +8,12 @@
 
 namespace gdr::observed {
 
-/// Reads what people paste beside a listing, line by line: lscpu, numactl --hardware, the kernel's
-/// command line (or GRUB's), lsmod, uname, the heads of nvidia-smi and /proc/driver/nvidia/version,
-/// settings NCCL_...=...
+/// Reads what people paste along with a listing, line by line: lscpu, numactl --hardware, the
+/// kernel's command line (or GRUB's), lsmod, uname, the heads of nvidia-smi and
+/// /proc/driver/nvidia/version, settings NCCL_...=...
 class HostFactsReader {
  public:
-  /// True when the line tells a fact.
+  /// True when the line has a fact.
   bool line(std::string_view text);
   Machine take();
 
@@ -25,11 +25,11 @@ class HostFactsReader {
 
   Machine machine_;
   bool lsmod_ =
-      false;  ///< the head of lsmod's table was there, so that what is missing is not loaded
+      false;  ///< the head of lsmod's table was seen: modules that it does not list are not loaded
   bool asked_uname_ = false;
 };
 
-/// What a kernel command line makes of the IOMMU; nullopt: it does not say.
+/// The IOMMU mode that a kernel command line sets; nullopt if it sets none.
 std::optional<IommuMode> iommu_of_command_line(std::string_view text);
 
 }  // namespace gdr::observed

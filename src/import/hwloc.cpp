@@ -16,7 +16,7 @@ std::string_view value(const xml::Element& element, std::string_view name) {
   return found != nullptr ? std::string_view(*found) : std::string_view();
 }
 
-/// The only bit of "0x00000001" or "0x00000100,,0x0"; nullopt: none or several.
+/// The only bit set in "0x00000001" or "0x00000100,,0x0"; nullopt if there is none or several.
 std::optional<int> only_bit(std::string_view set) {
   std::optional<int> bit;
   int base = 32 * static_cast<int>(std::count(set.begin(), set.end(), ','));
@@ -41,7 +41,7 @@ std::optional<int> only_bit(std::string_view set) {
   return bit;
 }
 
-/// Where an object stands.
+/// The place of an object.
 struct Place {
   std::optional<int> node;
   std::optional<int> package;
@@ -76,7 +76,7 @@ class Reader {
     place.package = text::whole_int(value(element, "os_index"));
     packages_ += 1;
     machine.processor.packages = packages_;
-    // hwloc 1 puts the package of a node below it.
+    // hwloc 1 puts a node's package below the node.
     if (place.node && place.package)
       for (NumaNode& one : machine.numa_nodes)
         if (one.id == *place.node && !one.package) one.package = place.package;
@@ -119,7 +119,8 @@ class Reader {
     made.root_bus = place.root_bus;
     made.above = place.bridge;
     made.numa_node = place.node;
-    const auto type = text::words(value(element, "pci_type"));  // "0302 [10de:1db1] [10de:1212] a1"
+    const auto type =
+        text::split_words(value(element, "pci_type"));  // "0302 [10de:1db1] [10de:1212] a1"
     if (!type.empty())
       if (const auto number = text::whole_int(type[0], 16); number && *number >= 0)
         made.pci_class = static_cast<unsigned>(*number) << 8U;
@@ -143,8 +144,8 @@ class Reader {
         element.children.begin(), element.children.end(), [](const xml::Element& child) {
           return child.tag == "info" && value(child, "name") == "NodeGUID";
         });
-    // The type is a number in versions 1 and 2 (3 is RDMA) and a set of bits in version 3 (32 is
-    // RDMA); some name it a network.
+    // The type is a number in versions 1 and 2 (3 is RDMA) and a bit set in version 3 (32 is RDMA);
+    // some files call an RDMA device a network.
     const int type = text::whole_int(value(element, "osdev_type")).value_or(-1);
     const bool rdma = type == 3 || (type >= 8 && (type & 32) != 0) || has_guid ||
                       name.starts_with("mlx4_") || name.starts_with("mlx5_");
@@ -176,7 +177,7 @@ Machine read_hwloc(const xml::Element& root, const std::string& name) {
   reader.walk(root, {});
   if (reader.machine.functions.empty())
     throw InputError(
-        fmt::format("{}: hwloc's XML without any PCI device; lstopo --whole-io writes them", name));
+        fmt::format("{}: hwloc XML without PCI devices; lstopo --whole-io includes them", name));
   Machine& machine = reader.machine;
   if (!machine.numa_nodes.empty())
     machine.processor.numa_nodes = static_cast<int>(machine.numa_nodes.size());

@@ -7,10 +7,10 @@
 
 namespace gdr::observed {
 
-/// hwloc's XML (lstopo file.xml) of versions 1, 2 and 3: bridges, PCI devices, their network and
-/// RDMA devices, NUMA nodes, packages, processor. Link speeds are left out: hwloc writes a
-/// bandwidth of the moment, which several links have. Throws InputError when it has no PCI device
-/// at all.
+/// Reads hwloc's XML (lstopo file.xml), versions 1, 2 and 3: bridges, PCI devices, their network
+/// and RDMA devices, NUMA nodes, packages, processor. Link speeds are ignored: hwloc writes the
+/// current bandwidth, which different links can have in common. Throws InputError when there is no
+/// PCI device.
 Machine read_hwloc(const xml::Element& root, const std::string& name);
 
 }  // namespace gdr::observed

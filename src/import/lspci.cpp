@@ -8,7 +8,7 @@
 
 #include "src/common/terminal_text.hpp"
 #include "src/import/config_space.hpp"
-#include "src/import/known_names.hpp"
+#include "src/import/pci_names.hpp"
 
 namespace gdr::observed {
 namespace {
@@ -18,7 +18,7 @@ bool all_hex(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_hex);
 }
 
-/// Takes "[10de:2330]" from the end of a text, after "(rev a1)" and the like are gone.
+/// Takes "[10de:2330]" from the end of a text, after removing "(rev a1)" and the like.
 std::string take_id(std::string_view& text) {
   if (!text.ends_with(']') || text.size() < 11) return {};
   const std::string_view id = text.substr(text.size() - 10, 9);
@@ -55,7 +55,7 @@ std::optional<Acs> parse_acs_line(std::string_view text) {
   if (!rest) return std::nullopt;
   Acs acs;
   bool any = false;
-  for (const std::string_view word : text::words(*rest))
+  for (const std::string_view word : text::split_words(*rest))
     for (const auto& [name, bit] : words)
       if (word.size() == name.size() + 1 && word.starts_with(name)) {
         any = true;
@@ -90,7 +90,7 @@ std::optional<PcieLink> parse_lspci_link(std::string_view text) {
   return std::nullopt;
 }
 
-void read_lspci_words(std::string_view text, bool with_class, Function& function) {
+void read_lspci_description(std::string_view text, bool with_class, Function& function) {
   text = without_parentheses(text);
   if (with_class) {
     const auto colon = text.find(": ");
@@ -169,7 +169,7 @@ bool LspciReader::header(std::string_view text) {
   if (words.find(": ") == std::string_view::npos) return false;
   finish_function();
   Function& function = at_path(path);
-  read_lspci_words(words, true, function);
+  read_lspci_description(words, true, function);
   listed_ = true;
   return true;
 }
@@ -276,7 +276,7 @@ Machine LspciReader::take() {
   for (const Function& function : machine_.functions)
     if (is_virtual_name(function.text)) machine_.virtual_machine = true;
   Machine machine;
-  merge(machine, machine_);  // functions that several commands listed become one
+  merge(machine, machine_);  // merges functions that several commands listed
   *this = LspciReader();
   return machine;
 }

@@ -13,13 +13,13 @@
 namespace gdr::observed {
 
 /// Reads what lspci prints, line by line: lists (-v to -vvv, -n, -nn, -P, -PP, -x to -xxxx, with or
-/// without names and domains), trees (-t, -tv), and ACSCtl lines that grep left. Other lines are
-/// not claimed.
+/// without names and domains), trees (-t, -tv), and ACSCtl lines that grep extracted. Does not
+/// claim other lines.
 class LspciReader {
  public:
-  /// True when the line is lspci's.
+  /// True when lspci printed the line.
   bool line(std::string_view text);
-  /// What was read; the reader is then empty.
+  /// Returns what was read and empties the reader.
   Machine take();
 
  private:
@@ -40,17 +40,17 @@ class LspciReader {
   bool verbose_ = false;
 };
 
-/// "ACSCtl: SrcValid+ ReqRedir-...": the bits; nullopt when there is none of the words.
+/// The bits of "ACSCtl: SrcValid+ ReqRedir-..."; nullopt when none is named.
 std::optional<Acs> parse_acs_line(std::string_view text);
 
-/// "64G", "16M", "512K", "128" as lspci writes sizes.
+/// Parses a size as lspci prints it: "64G", "16M", "512K", "128".
 std::optional<Bytes> parse_lspci_size(std::string_view text);
 
-/// "Speed 16GT/s, Width x16 (ok)"; nullopt: no such link ("Speed unknown").
+/// Parses "Speed 16GT/s, Width x16 (ok)"; nullopt for "Speed unknown" and the like.
 std::optional<PcieLink> parse_lspci_link(std::string_view text);
 
-/// Puts into a function what the words of lspci say: class, id, text. "3D controller [0302]: NVIDIA
-/// ... [10de:2330] (rev a1)"
-void read_lspci_words(std::string_view text, bool with_class, Function& function);
+/// Sets class, id and text of a function from "3D controller [0302]: NVIDIA ... [10de:2330] (rev
+/// a1)".
+void read_lspci_description(std::string_view text, bool with_class, Function& function);
 
 }  // namespace gdr::observed

@@ -10,13 +10,13 @@ namespace {
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
-/// "00.0" at a place of a line.
+/// True if "00.0" or the like is at this position of a line.
 bool is_slot(std::string_view text) {
   return text.size() >= 4 && is_hex(text[0]) && is_hex(text[1]) && text[2] == '.' &&
          text[3] >= '0' && text[3] <= '7' && (text.size() == 4 || text[4] == ' ' || text[4] == '-');
 }
 
-/// Bus numbers of "[ca-cf]", "[cb]" or "[0000:c0]" without the brackets.
+/// Parses "ca-cf", "cb" or "0000:c0", the text in the brackets.
 struct Buses {
   std::string domain;
   int first = 0;
@@ -46,7 +46,7 @@ std::optional<Buses> parse_buses(std::string_view text) {
 
 LspciTree::Parent LspciTree::branch_at(std::size_t column, bool last) {
   auto found = branches_.find(column);
-  // Text that was typed again is sometimes a column off.
+  // Retyped text is sometimes off by one column.
   for (const std::size_t near : {column + 1, column - 1, column + 2, column - 2})
     if (found == branches_.end() || found->second.closed)
       if (const auto other = branches_.find(near);
@@ -62,7 +62,7 @@ LspciTree::Parent LspciTree::branch_at(std::size_t column, bool last) {
   return parent;
 }
 
-/// A root bus, or the buses below the function before it.
+/// Reads a root bus, or the buses below the preceding function.
 bool LspciTree::bus(Cursor& cursor, Machine& machine) {
   const std::string_view rest = cursor.text.substr(cursor.at);
   const auto end = rest.find(']');
@@ -77,7 +77,7 @@ bool LspciTree::bus(Cursor& cursor, Machine& machine) {
     return true;
   }
   Function& bridge = machine.functions[*cursor.function];
-  // A bridge cannot lead to a bus before its own: then the line of its true parent is missing.
+  // A bridge cannot lead to a bus below its own number: the line of the true parent is missing.
   if (const auto own = bus_of(bridge.address); own && buses->first <= *own) {
     bridge.address.clear();
     bridge.root_bus.clear();
@@ -141,8 +141,8 @@ bool LspciTree::line(std::string_view text, Machine& machine) {
     }
   }
   if (cursor.function && cursor.at < text.size())
-    read_lspci_words(text::trim(text.substr(cursor.at)), false,
-                     machine.functions[*cursor.function]);
+    read_lspci_description(text::trim(text.substr(cursor.at)), false,
+                           machine.functions[*cursor.function]);
   return any;
 }
 

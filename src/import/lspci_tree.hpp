@@ -9,24 +9,24 @@
 
 namespace gdr::observed {
 
-/// Reads the drawing of lspci -t. A line hangs below the branch that an earlier line drew in its
-/// column; where grep took that line away, what hangs there has no known parent.
+/// Reads the tree of lspci -t. A line belongs to the branch that an earlier line drew in its
+/// column; if grep removed that line, the parent is unknown.
 class LspciTree {
  public:
-  /// True when the line is part of such a drawing. Functions go to `machine`.
+  /// True when the line is part of a tree. Adds its functions to `machine`.
   bool line(std::string_view text, Machine& machine);
-  /// The next line begins another drawing.
+  /// The next line starts another tree.
   void reset() { branches_.clear(); }
 
  private:
-  /// What a branch hangs below.
+  /// The parent of the functions in a column.
   struct Parent {
     std::optional<std::size_t> bridge;
-    std::string root_bus;  ///< "0000:c0"; empty: not known
+    std::string root_bus;  ///< "0000:c0"; empty: unknown
   };
   struct Branch {
     Parent parent;
-    bool closed = false;  ///< its last line ("\-") was there
+    bool closed = false;  ///< its last line ("\-") was read
   };
   struct Cursor {
     std::string_view text;

@@ -49,15 +49,13 @@ observed::Machine read_text(const NamedText& input) {
   observed::merge(machine, facts.take());
   if (machine.formats.empty()) {
     const auto others = for_other_commands(input.text);
-    throw InputError(
-        others.empty()
-            ? fmt::format(
-                  "{}: nothing in it tells of a machine; gdr reads what lspci -tv, lspci -vvv and "
-                  "nvidia-smi topo -m "
-                  "print, XML of hwloc and NCCL, dumps of rdma_topo, folders and archives of /sys",
-                  input.name)
-            : fmt::format("{}: {}, which {} FILE reads", input.name, others.front().what,
-                          others.front().command));
+    throw InputError(others.empty()
+                         ? fmt::format("{}: it does not describe a machine; gdr reads what lspci "
+                                       "-tv, lspci -vvv and nvidia-smi topo -m print, XML of hwloc "
+                                       "and NCCL, dumps of rdma_topo, folders and archives of /sys",
+                                       input.name)
+                         : fmt::format("{}: {}, which {} FILE reads", input.name,
+                                       others.front().what, others.front().command));
   }
   return machine;
 }
@@ -76,13 +74,13 @@ observed::Machine read_one(const NamedText& input) {
       return read_text(input);
     case InputKind::nccl_xml:
       throw InputError(fmt::format(
-          "{}: a topology file of NCCL is complete; give it without other listings", input.name));
+          "{}: a topology file of NCCL is complete; import it without other listings", input.name));
     case InputKind::topology:
       break;
   }
   throw InputError(
-      fmt::format("{}: a topology of gdr already; nothing to import. Topologies are joined by "
-                  "importing two or more of them and nothing else",
+      fmt::format("{}: already a topology of gdr. To join topologies, import two or more of them "
+                  "and nothing else",
                   input.name));
 }
 
@@ -97,10 +95,9 @@ std::string topology_name(const std::string& path) {
 Topology topology_of(const observed::Machine& machine, const std::string& name,
                      const ModelLibrary* models) {
   if (machine.functions.empty() && !machine.matrix && machine.loose_acs.empty())
-    throw InputError(
-        fmt::format("{}: only {}, and no PCI device; give it together with the output of lspci -tv "
-                    "or nvidia-smi topo -m",
-                    name, fmt::join(machine.formats, ", ")));
+    throw InputError(fmt::format(
+        "{}: it has {} but no PCI device; add the output of lspci -tv or nvidia-smi topo -m", name,
+        fmt::join(machine.formats, ", ")));
   Topology topology;
   topology.name = topology_name(name);
   topology.description = fmt::format("imported from {}", fmt::join(machine.formats, ", "));
@@ -112,9 +109,9 @@ Topology topology_of(const observed::Machine& machine, const std::string& name,
                                    return function.pci_class.has_value() || !function.text.empty();
                                  });
   throw InputError(fmt::format("{}: {} PCI functions, {}", name, machine.functions.size(),
-                               names ? "and no GPU, NIC or drive among them"
-                                     : "without their names, so it is not known what they are; "
-                                       "give lspci -tv, or lspci -nn with it"));
+                               names ? "but no GPU, NIC or drive among them"
+                                     : "but their names are missing, so their kinds are unknown; "
+                                       "give lspci -tv, or add lspci -nn"));
 }
 
 Topology join_files(const std::vector<NamedText>& inputs) {
@@ -130,7 +127,7 @@ Topology join_files(const std::vector<NamedText>& inputs) {
   return joined;
 }
 
-/// Who gives two tables may mean two hosts, as with two files of NCCL.
+/// A user who gives two tables may mean two hosts, as with two files of NCCL.
 void note_tables(const std::vector<NamedText>& inputs, observed::Machine& machine) {
   const auto has_table = [](const NamedText& input) {
     return recognise(input) == InputKind::text && read_text(input).matrix.has_value();
@@ -138,11 +135,11 @@ void note_tables(const std::vector<NamedText>& inputs, observed::Machine& machin
   const auto count = std::count_if(inputs.begin(), inputs.end(), has_table);
   if (count > 1)
     machine.remarks.push_back({"tables-are-one-machine", Severity::note, "host",
-                               fmt::format("{} inputs hold a table of nvidia-smi topo -m, and all "
-                                           "inputs are taken for one machine.",
+                               fmt::format("{} inputs have a table of nvidia-smi topo -m, but gdr "
+                                           "takes all inputs for one machine.",
                                            count),
-                               "If they are of several hosts, import each by itself, then join the "
-                               "files: gdr import A.json B.json."});
+                               "If they are from several hosts, import each one alone, then join "
+                               "the files: gdr import A.json B.json."});
 }
 
 }  // namespace
@@ -190,14 +187,15 @@ InputKind recognise(const NamedText& input) {
         "{}: JSON, but neither a topology (with \"hosts\") nor a capture (with \"captured\")",
         input.name));
   }
-  // A list of objects is a dump; a line of lspci's tree or a log may begin with a bracket, too.
+  // A list of objects is a dump. A line of lspci's tree or of a log may begin with a bracket as
+  // well.
   if (text[start] == '[' && text.find_first_not_of(" \t\r\n[", start) != std::string_view::npos &&
       text[text.find_first_not_of(" \t\r\n[", start)] == '{')
     return InputKind::rdma_topo;
   if (text[start] != '<') return InputKind::text;
   const std::string root = xml::parse(text, input.name).tag;
   if (root == "topology") return InputKind::hwloc;
-  return InputKind::nccl_xml;  // whose importer says what others are
+  return InputKind::nccl_xml;  // whose importer explains what other XML is
 }
 
 observed::Machine read_machine(const std::vector<NamedText>& inputs) {

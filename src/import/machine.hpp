@@ -13,7 +13,7 @@ namespace gdr {
 
 class ModelLibrary;
 
-/// What a text looks like, by its content.
+/// The kind of an input, recognised by its content.
 enum class InputKind {
   topology,  ///< a topology file of this project
   capture,   ///< what `gdr capture` wrote
@@ -24,35 +24,35 @@ enum class InputKind {
   text,     ///< what tools printed: lspci, nvidia-smi topo -m, lscpu...
 };
 
-/// Throws InputError for XML of another kind, for JSON of another kind and for an empty text,
-/// saying what it is.
+/// Throws InputError for other XML, other JSON and empty text, and says what it is.
 InputKind recognise(const NamedText& input);
 
-/// Listings of one machine as one host, or NCCL's files as one host each, or topologies of this
-/// project joined (join.hpp). Kinds are recognised by content. Several listings are merged; where
-/// they contradict each other a remark says so. `models` gives devices their models by PCI ids
-/// (nullptr: none). Throws InputError naming the input: nothing in it that tells of a machine, or
-/// kinds that do not go together.
+/// Imports listings of one machine as one host, or NCCL's files as one host each, or joins
+/// topologies of this project (join.hpp). Several listings are merged, with a remark where they
+/// contradict each other. `models` finds the models of devices by PCI id (nullptr: none). Throws
+/// InputError that names the input if it does not describe a machine or does not go with the
+/// others.
 Topology import_machine(const std::vector<NamedText>& inputs, const ModelLibrary* models = nullptr);
-/// The same with files, folders that hold a copy of /sys, "/" for this machine and "-" for standard
+/// The same for files, folders with a copy of /sys, "/" for this machine and "-" for standard
 /// input.
 Topology import_machine(const std::vector<std::string>& paths,
                         const ModelLibrary* models = nullptr);
 
-/// What the inputs say, before it becomes a topology; no NCCL files and no topologies among them.
+/// Merges what the inputs say, before it becomes a topology. NCCL files and topologies are not
+/// allowed.
 observed::Machine read_machine(const std::vector<NamedText>& inputs);
 
-/// Output of a tool that tells nothing of a machine, and the command that reads it.
+/// Output of a tool that does not describe a machine, and the command that reads it.
 struct ForAnotherCommand {
   std::string what;     ///< "a log of NCCL"
   std::string command;  ///< "gdr nccl --log"; the file follows
   bool operator==(const ForAnotherCommand&) const = default;
 };
-/// By words that only such output has; one for each command, since NCCL's log and what nccl-tests
-/// print often are in one file.
+/// Finds such output by text that only it has. There can be one result per command, since the log
+/// of NCCL and the output of nccl-tests are often in one file.
 std::vector<ForAnotherCommand> for_other_commands(std::string_view text);
 
-/// A file; for "-" standard input, at most 64 MiB.
+/// Reads a file, or standard input for "-"; at most 64 MiB.
 NamedText read_input(const std::string& path);
 
 }  // namespace gdr

@@ -21,10 +21,10 @@ void add(Places& places, const std::string& key, GuestMap::Place place, const Gu
   const auto [at, added] = places.emplace(key, place);
   if (!added)
     throw InputError(
-        fmt::format("{}:{}: {} is in line {}, too", map.name, place.line, key, at->second.line));
+        fmt::format("{}:{}: {} is also in line {}", map.name, place.line, key, at->second.line));
 }
 
-/// The line of the map for a device of the host.
+/// Finds the map's line for a device of the host.
 const GuestMap::Place* place_of(const GuestMap& map, const Device& device) {
   for (const std::string& key : {device.name, device.address})
     if (const auto found = map.devices.find(key); !key.empty() && found != map.devices.end())
@@ -50,7 +50,7 @@ void check_lines(const Host& host, const GuestMap& map) {
       throw InputError(fmt::format("{}:{}: {} is a {}; NCCL looks at GPUs and NICs only", map.name,
                                    place.line, key, to_string(device->kind)));
     if (&place != place_of(map, *device))
-      throw InputError(fmt::format("{}:{}: {} is named by another line, too ({} {})", map.name,
+      throw InputError(fmt::format("{}:{}: {} is also named by another line ({} {})", map.name,
                                    place.line, key, device->name, device->address));
   }
   for (const auto& [name, place] : map.numa)
@@ -59,7 +59,7 @@ void check_lines(const Host& host, const GuestMap& map) {
           fmt::format("{}:{}: host {} has no NUMA node {}", map.name, place.line, host.name, name));
 }
 
-/// Names of what stays: the devices of the map and all that is above them.
+/// The names to keep: the devices of the map and everything above them.
 std::set<std::string> kept_names(const Host& host, const GuestMap& map) {
   std::set<std::string> kept;
   for (const Device& device : host.devices) {
@@ -81,7 +81,7 @@ void number_nodes(const Host& host, const GuestMap& map,
   for (std::size_t i = 0; i < host.numa_nodes.size(); ++i) {
     NcclElement& cpu = elements[i].front();
     elements[i].resize(1);
-    // The guest has other cores and is another host.
+    // The guest has different cores and is a different host.
     std::erase_if(cpu.attributes, [](const auto& attribute) {
       return attribute.first == "affinity" || attribute.first == "host_hash";
     });
@@ -106,13 +106,13 @@ GuestMap parse_guest_map(std::string_view text, const std::string& name) {
   std::size_t number = 0;
   for (const std::string_view whole : text::lines(text)) {
     ++number;
-    const auto words = text::words(whole.substr(0, whole.find('#')));
+    const auto words = text::split_words(whole.substr(0, whole.find('#')));
     if (words.empty()) continue;
     if (words.size() == 3 && words[0] == "numa") {
       const auto node = text::whole_int(words[2]);
       if (!node || *node < 0)
         throw InputError(
-            fmt::format("{}:{}: \"{}\" is no number of a NUMA node", name, number, words[2]));
+            fmt::format("{}:{}: \"{}\" is not the number of a NUMA node", name, number, words[2]));
       add(map.numa, std::string(words[1]), {std::to_string(*node), number}, map);
       continue;
     }
@@ -121,17 +121,17 @@ GuestMap parse_guest_map(std::string_view text, const std::string& name) {
           "{}:{}: expected \"HOST-ADDRESS GUEST-ADDRESS\" or \"numa NAME NUMBER\"", name, number));
     const std::string guest = observed::full_address(words[1]);
     if (guest.empty() || guest.back() > '7')
-      throw InputError(fmt::format("{}:{}: \"{}\" is no PCI address, as in 0001:00:00.0", name,
+      throw InputError(fmt::format("{}:{}: \"{}\" is not a PCI address such as 0001:00:00.0", name,
                                    number, words[1]));
     const std::string host = observed::full_address(words[0]);
     add(map.devices, host.empty() ? std::string(words[0]) : host, {guest, number}, map);
     if (const auto [other, fresh] = guests.emplace(guest, number); !fresh)
       throw InputError(
-          fmt::format("{}:{}: {} is in line {}, too", name, number, guest, other->second));
+          fmt::format("{}:{}: {} is also in line {}", name, number, guest, other->second));
   }
   if (map.devices.empty())
     throw InputError(
-        fmt::format("{}: names no device; each line is HOST-ADDRESS GUEST-ADDRESS", name));
+        fmt::format("{}: it names no device; each line is HOST-ADDRESS GUEST-ADDRESS", name));
   return map;
 }
 

@@ -17,7 +17,7 @@ auto* find_in(Machine& machine, const std::string& address) {
   return static_cast<decltype(&machine.functions.front())>(nullptr);
 }
 
-/// Fields of one function from two sources.
+/// Merges the fields of one function from two sources.
 class FunctionMerger {
  public:
   FunctionMerger(Function& into, const Function& from, std::vector<Remark>& remarks)
@@ -66,7 +66,7 @@ class FunctionMerger {
         {"sources-contradict", Severity::warning, into_.address,
          fmt::format("Two sources give different values for the {} of {}: {} and {}.", what,
                      into_.address, one, other),
-         "Take all listings from one machine in one state; the first one stands here."});
+         "Take all listings from one machine in one state; gdr uses the first value."});
   }
   void text(std::string_view what, std::string& into, const std::string& from) {
     if (into.empty()) into = from;
@@ -184,8 +184,8 @@ void resolve_tree(Machine& machine) {
     const auto bridge = bridge_of_bus.find(bus_text(function.address));
     if (bridge != bridge_of_bus.end() && bridge->second != i) function.above = bridge->second;
   }
-  // Bus numbers of a broken listing can close a circle: whoever would be its own ancestor stands at
-  // the top.
+  // Bus numbers of a broken listing can form a cycle: a function that would be its own ancestor
+  // moves to the top.
   for (std::size_t i = 0; i < machine.functions.size(); ++i) {
     std::size_t steps = 0;
     for (auto at = machine.functions[i].above; at; at = machine.functions[*at].above)
@@ -198,7 +198,7 @@ void resolve_tree(Machine& machine) {
     const Function* top = &function;
     while (top->above) top = &machine.functions[*top->above];
     if (function.root_bus.empty()) function.root_bus = top->root_bus;
-    // A root port, or a bridge with nothing shown above it, stands on a root bus.
+    // A root port, or a bridge with nothing above it, is on a root bus.
     const bool on_root =
         top->port_type ? *top->port_type == PortType::root : top->secondary.has_value();
     if (function.root_bus.empty() && on_root) function.root_bus = bus_text(top->address);

@@ -4,14 +4,14 @@
 #include <array>
 #include <bit>
 
-#include "src/import/known_names.hpp"
 #include "src/import/observed_host.hpp"
+#include "src/import/pci_names.hpp"
 #include "src/nccl/xml/facts.hpp"
 
 namespace gdr::observed {
 namespace {
 
-/// GPUs inside a processor; the links that they report are made up.
+/// GPUs inside a processor report links that do not exist.
 bool is_integrated(const Function& function) {
   return function.port_type == PortType::integrated || nccl::is_integrated_gpu(function.pci_id) ||
          function.text.find("GB10") != std::string::npos;
@@ -23,8 +23,8 @@ bool is_qemu_bridge(const Function& function) {
   return xio && (!function.link || *function.link == PcieLink{1, 1});
 }
 
-/// Speed that an idle GPU gave up for the moment looks the same as a link that is stuck: only a
-/// look under load tells.
+/// An idle GPU's reduced link speed looks like a link that is stuck; only a listing under load
+/// shows the difference.
 void read_gpu_link(const Function& function, std::optional<PcieLink> capability, Device& device,
                    std::vector<Remark>& remarks) {
   device.link = function.link;
@@ -35,13 +35,13 @@ void read_gpu_link(const Function& function, std::optional<PcieLink> capability,
   device.link = function.link->width < capability->width ? std::optional(wide) : std::nullopt;
   remarks.push_back(
       {"link-speed-snapshot", Severity::warning, function.address,
-       fmt::format("The link of the GPU ran at {} when it was looked at and can do {}: idle GPUs "
-                   "lower their speed, so this "
-                   "says nothing, unless it stays under load; then it carries {:.1f} GB/s at most.",
+       fmt::format("The GPU's link ran at {} in the listing and supports {}. Idle GPUs lower the "
+                   "speed, so this is harmless unless it persists under load; then the link "
+                   "carries {:.1f} GB/s at most.",
                    to_string(*function.link), to_string(*capability),
                    gigatransfers_per_lane(function.link->generation) * function.link->width *
                        (function.link->generation < 3 ? 0.8 : 128.0 / 130.0) / 8),
-       "Look again while a copy runs (lspci -vvv, line LnkSta, or nvidia-smi -q -d PCIE)."});
+       "Check again while a copy runs (lspci -vvv, line LnkSta, or nvidia-smi -q -d PCIE)."});
 }
 
 void read_link(const Machine& machine, const Function& function, const Function* port,
@@ -61,27 +61,27 @@ void read_link(const Machine& machine, const Function& function, const Function*
   if (device.link != capability) device.link_capability = capability;
 }
 
-/// The BAR that maps memory: the largest prefetchable one. NVIDIA's is region 1.
+/// The BAR that maps device memory is the largest prefetchable one; NVIDIA uses region 1.
 void read_bars(const Function& function, Device& device, std::vector<Remark>& remarks) {
   if (std::any_of(function.bars.begin(), function.bars.end(),
                   [](const Bar& bar) { return !bar.assigned; })) {
     remarks.push_back(
         {"gpu-bar-unassigned", Severity::error, function.address,
-         "The system gave no address to a memory BAR of the GPU, so its driver cannot use it.",
-         "Switch on above-4G decoding in the BIOS; in a virtual machine give the guest enough "
-         "physical address bits and a "
-         "64-bit prefetchable window that holds the BARs of all GPUs."});
+         "The system assigned no address to a memory BAR of the GPU, so the driver cannot use it.",
+         "Enable above-4G decoding in the BIOS; in a virtual machine give the guest enough "
+         "physical address bits and a 64-bit prefetchable window that holds the BARs of all "
+         "GPUs."});
     return;
   }
-  constexpr std::uint64_t most = std::uint64_t{1} << 42U;  // what a topology file takes
+  constexpr std::uint64_t most = std::uint64_t{1} << 42U;  // what a topology file accepts
   for (const Bar& bar : function.bars)
     if (bar.size && std::has_single_bit(bar.size->count) && bar.size->count >= 1U << 20U &&
         bar.size->count <= most)
       device.bar_size = std::max(device.bar_size.value_or(Bytes{}), *bar.size);
 }
 
-/// virtio has no RDMA; where an RDMA device stands on such a function, it is SoftRoCE, as in guests
-/// of gdr emulate.
+/// virtio has no RDMA: an RDMA device on a virtio function is SoftRoCE, as in guests of gdr
+/// emulate.
 bool is_paravirtual_nic(const Function& function) {
   const bool virtio =
       function.pci_id.starts_with("1af4:") ||

@@ -23,7 +23,7 @@ class HostMaker {
     host_.software = machine_.software;
     if (machine_.functions.size() > 16384)
       throw InputError(
-          fmt::format("{} PCI functions; up to 16384 are read", machine_.functions.size()));
+          fmt::format("{} PCI functions; at most 16384 are allowed", machine_.functions.size()));
     resolve_tree(machine_);
     find_roles();
     add_numa_nodes(machine_, identifier_, host_);
@@ -48,8 +48,8 @@ class HostMaker {
            (function.pci_class && *function.pci_class >> 8U == 0x0604);
   }
 
-  /// Which functions count: GPUs, NICs, drives, NVSwitches, other accelerators, and the bridges
-  /// above them.
+  /// Marks the relevant functions: GPUs, NICs, drives, NVSwitches, other accelerators, and the
+  /// bridges above them.
   void find_roles() {
     const auto count = machine_.functions.size();
     children_.resize(count);
@@ -94,7 +94,7 @@ class HostMaker {
     }
   }
 
-  /// The node that a function, or else another of its root bus, names.
+  /// The node of a function, or else of another function on its root bus.
   std::string numa_of(Index top) {
     const Function& function = machine_.functions[top];
     std::optional<int> node =
@@ -134,8 +134,8 @@ class HostMaker {
     return at->second;
   }
 
-  /// `depth` counts bridges from the root port: where the kind of a port is not said, they
-  /// alternate.
+  /// `depth` counts bridges from the root port. Ports of unknown kind alternate between upstream
+  /// and downstream.
   void add(Index i, const std::string& under, const Function* port, int depth) {
     const Function& function = machine_.functions[i];
     if (!is_bridge(i)) {
@@ -161,7 +161,7 @@ class HostMaker {
     Device& device = host_.devices.emplace_back();
     device.kind = *kinds_[i];
     device.under = under;
-    device.name = fmt::format("#{}", host_.devices.size());  // until all are there
+    device.name = fmt::format("#{}", host_.devices.size());  // renamed when all devices are known
     if (lost) device.place_known = false;
     device.pci_id = machine_.functions[i].pci_id;
     if (device.kind != DeviceKind::other && device.kind != DeviceKind::nvswitch)
@@ -208,7 +208,8 @@ class HostMaker {
     }
   }
 
-  /// The window that the BARs of all GPUs need, if those without an address are like the largest.
+  /// The window that the BARs of all GPUs need, if a BAR without an address is as large as the
+  /// largest.
   [[nodiscard]] std::string window_text() const {
     std::uint64_t gpus = 0;
     Bytes largest;
@@ -222,7 +223,7 @@ class HostMaker {
                        to_string(largest * gpus));
   }
 
-  /// What is said of several devices stands once.
+  /// Merges equal remarks on several devices into one.
   void add_remark(Remark remark) {
     const auto device = std::find_if(
         host_.devices.begin(), host_.devices.end(),
@@ -236,7 +237,7 @@ class HostMaker {
     host_.remarks.push_back(std::move(remark));
   }
 
-  /// Ports of a listing that shows no device: their bits are all that it has.
+  /// Remarks on the ports of a listing that shows no devices.
   void ports_without_devices() {
     if (!host_.devices.empty()) return;
     for (const Function& function : machine_.functions)
@@ -261,9 +262,9 @@ class HostMaker {
       host_.remarks.push_back({"acs-clear", Severity::note, "host",
                                fmt::format("None of the {} ports listed redirects peer traffic: no "
                                            "ReqRedir+, CmpltRedir+ or EgressCtrl+. "
-                                           "SrcValid+ alone does no harm.",
+                                           "SrcValid+ alone is harmless.",
                                            all),
-                               "Nothing to do about ACS; look at the IOMMU next."});
+                               "ACS needs no change; check the IOMMU next."});
       return;
     }
     std::string message = fmt::format(
@@ -271,7 +272,7 @@ class HostMaker {
         "EgressCtrl+), whatever the BIOS says",
         all, redirecting, redirecting == 1 ? "s" : "");
     if (!ports.empty()) message += fmt::format(": {}.", fmt::join(ports, ", "));
-    else message += "; which ports they are, these lines do not say.";
+    else message += "; these lines do not say which ports they are.";
     if (missed > 0)
       message += fmt::format(" {} of them {} SrcValid-, so that a search for SrcValid+ misses {}.",
                              missed, missed == 1 ? "has" : "have", missed == 1 ? "it" : "them");

@@ -22,8 +22,8 @@ std::vector<NumaNode> nodes_of(const Machine& machine) {
   return nodes;
 }
 
-/// Which socket each node is of, where that is known or follows from the counts: a single node, two
-/// nodes, AMD's eight.
+/// The socket of each node, if it is known or follows from the counts: one node, two nodes, or
+/// AMD's eight.
 std::vector<int> sockets_of(const Machine& machine, const std::vector<NumaNode>& nodes) {
   std::vector<int> sockets;
   if (std::all_of(nodes.begin(), nodes.end(),

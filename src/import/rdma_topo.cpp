@@ -20,8 +20,7 @@ const std::string* text_member(const json::Value& object, std::string_view name)
   return member != nullptr ? member->as<std::string>() : nullptr;
 }
 
-/// A number, also one that is written as text or as a path that ends in it
-/// ("../../kernel/iommu_groups/12").
+/// A number, possibly written as text or at the end of a path ("../../kernel/iommu_groups/12").
 std::optional<int> number_member(const json::Value& object, std::string_view name) {
   const json::Value* member = object.find(name);
   if (member == nullptr) return std::nullopt;
@@ -53,7 +52,7 @@ void read_modalias(std::string_view alias, Function& function) {
 }
 
 /// {"infiniband": ["mlx5_0"]}, {"infiniband": "mlx5_0"} and {"infiniband": {"mlx5_0": ...}} all
-/// name one.
+/// name the same device.
 std::vector<std::string> names_in(const json::Value& value) {
   std::vector<std::string> names;
   if (const auto* one = value.as<std::string>()) names.push_back(*one);

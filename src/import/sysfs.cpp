@@ -29,12 +29,13 @@ std::string last_part(std::string_view path) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
-/// Lines of `resource`: start, end, flags. The first six are BARs; flag 0x2000 is prefetchable.
+/// Lines of `resource` have start, end and flags. The first six are BARs; flag 0x2000 is
+/// prefetchable.
 std::vector<Bar> bars_of(std::string_view resource) {
   std::vector<Bar> bars;
   int region = 0;
   for (const std::string_view line : text::lines(resource)) {
-    const auto words = text::words(line);
+    const auto words = text::split_words(line);
     if (region >= 6 || words.size() != 3) break;
     std::uint64_t values[3] = {0, 0, 0};
     bool good = true;
@@ -75,7 +76,7 @@ class Reader {
   }
 
  private:
-  /// Where a link leads, whether what is there was captured or not.
+  /// The target of a link, whether it was captured or not.
   [[nodiscard]] std::string path_of(const std::string& path) const {
     if (std::string there = files_.resolve(path); !there.empty()) return there;
     const auto link = files_.links().find(path);
@@ -147,7 +148,7 @@ class Reader {
       function->rdma_device = text::printable(name, 40);
       const auto ports = files_.list(base + "/ports");
       if (!ports.empty()) function->rdma_ports = static_cast<int>(ports.size());
-      // SoftRoCE speaks Ethernet whatever the NIC is that someone has put it on.
+      // SoftRoCE speaks Ethernet on any NIC.
       const bool software = base.starts_with("sys/devices/virtual/");
       for (const std::string& port : ports) {
         const std::string layer =
@@ -158,7 +159,7 @@ class Reader {
         const bool active =
             files_.line(base + "/ports/" + port + "/state").find("ACTIVE") != std::string::npos;
         const auto gigabits = text::leading_int(rate);
-        // FDR is the one whose name counts the coding of 64 in 66 bits.
+        // The kernel prints FDR's rounded rate before its 64b/66b coding.
         const double coding = rate.ends_with("FDR)") ? 14.0625 / 14 * 64 / 66 : 1;
         if (active && gigabits && *gigabits >= 1 && *gigabits <= 3200)
           function->port_rate = Bandwidth{*gigabits * coding * 1.25e8};

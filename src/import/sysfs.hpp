@@ -5,8 +5,8 @@
 
 namespace gdr::observed {
 
-/// What /sys and /proc say of a machine's PCI tree, NUMA nodes, processor, RDMA devices and
-/// software.
+/// Reads a machine's PCI tree, NUMA nodes, processor, RDMA devices and software from /sys and
+/// /proc.
 Machine read_sysfs(const CapturedFiles& files);
 
 }  // namespace gdr::observed

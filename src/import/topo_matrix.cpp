@@ -52,7 +52,7 @@ bool TopoMatrixReader::line(std::string_view text) {
 bool TopoMatrixReader::header(std::string_view text) {
   if (!matrix_.names.empty()) return false;
   std::vector<std::string> names;
-  for (const std::string_view word : text::words(text)) {
+  for (const std::string_view word : text::split_words(text)) {
     if (!is_column(word)) break;
     names.emplace_back(word);
   }
@@ -74,7 +74,7 @@ bool TopoMatrixReader::header(std::string_view text) {
 
 bool TopoMatrixReader::row(std::string_view text) {
   if (!in_table_) return false;
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   const auto name = std::find(matrix_.names.begin(), matrix_.names.end(), words.front());
   if (name == matrix_.names.end() || words.size() < 2 || !is_cell(words[1])) return false;
   const auto index = static_cast<std::size_t>(name - matrix_.names.begin());
@@ -84,12 +84,13 @@ bool TopoMatrixReader::row(std::string_view text) {
   const bool own = index >= cells.size() || cells[index] == "X";
   const bool once = std::count(cells.begin(), cells.end(), "X") == (index < cells.size() ? 1 : 0);
   if (cells.size() > matrix_.names.size() || !own || !once) {
-    remarks_.push_back({"matrix-row-malformed", Severity::note, "host",
-                        fmt::format("The row of {} has {} cells, the table has {} columns, and X "
-                                    "stands elsewhere than in its own: the row is "
-                                    "left out, since the other rows say the same.",
-                                    *name, cells.size(), matrix_.names.size()),
-                        "Copy the table again if a pair is missing."});
+    remarks_.push_back(
+        {"matrix-row-malformed", Severity::note, "host",
+         fmt::format(
+             "The row of {} has {} cells, the table has {} columns, and X is not in the row's own "
+             "column: the row is ignored, since the other rows have the same entries.",
+             *name, cells.size(), matrix_.names.size()),
+         "Copy the table again if a pair is missing."});
   } else {
     for (std::size_t column = 0; column < cells.size(); ++column)
       if (column != index) matrix_.cells[{index, column}] = cells[column];
@@ -101,7 +102,7 @@ bool TopoMatrixReader::row(std::string_view text) {
 
 bool TopoMatrixReader::legend(std::string_view text) {
   if (matrix_.names.empty()) return false;
-  const auto words = text::words(text);
+  const auto words = text::split_words(text);
   if (words.front() == "Legend:" || (words.size() > 1 && words[1] == "Legend:")) {
     in_table_ = false;
     return true;

@@ -10,14 +10,14 @@
 
 namespace gdr::observed {
 
-/// Reads the table of `nvidia-smi topo -m` (and -mp) line by line, with its NIC legend: of any
-/// driver, with escape sequences, with rows and columns cut off. A row that does not fit the header
-/// is left out, with a remark; the other rows say the same.
+/// Reads the table of `nvidia-smi topo -m` (and -mp) line by line, with its NIC legend. The table
+/// may be from any driver, have escape sequences, and lack rows and columns. A row that does not
+/// fit the header is ignored with a remark, since the other rows have the same entries.
 class TopoMatrixReader {
  public:
-  /// True when the line is part of a table. `text` is without escape sequences.
+  /// True when the line is part of a table. `text` must not have escape sequences.
   bool line(std::string_view text);
-  /// A machine with the table, or an empty one.
+  /// Returns a machine with the table, or an empty machine.
   Machine take();
 
  private:
@@ -32,7 +32,8 @@ class TopoMatrixReader {
   bool in_table_ = false;
 };
 
-/// nvidia-smi's word for a distance, old ones included (SOC, PSB); nullopt for another word.
+/// The distance that nvidia-smi calls `word`, including old words (SOC, PSB); nullopt for any
+/// other.
 std::optional<Distance> distance_of_word(std::string_view word);
 
 }  // namespace gdr::observed

@@ -28,8 +28,8 @@ std::optional<int> number_of(const Environment& environment, const std::string& 
   return number;
 }
 
-/// The host with the NICs that NCCL_IB_HCA leaves, and those that cannot register GPU memory
-/// marked.
+/// The host with only the NICs that NCCL_IB_HCA selects; marks those that cannot register GPU
+/// memory.
 Topology seen_by_nccl(const Topology& topology, std::size_t host_index,
                       const Environment& environment, std::vector<std::string>& notes) {
   Topology seen = topology;
@@ -55,7 +55,7 @@ Topology seen_by_nccl(const Topology& topology, std::size_t host_index,
     for (Device& device : host.devices)
       if (device.kind == DeviceKind::nic && !device.gdr) device.gdr = false;
   if (value_of(environment, "NCCL_IB_DISABLE") == "1")
-    notes.emplace_back("NCCL_IB_DISABLE=1: NCCL uses sockets, and GPUDirect RDMA nowhere.");
+    notes.emplace_back("NCCL_IB_DISABLE=1: NCCL uses sockets and no GPUDirect RDMA.");
   return seen;
 }
 
@@ -74,19 +74,18 @@ Settings settings_of(const std::string& version, const Environment& environment,
   for (const std::string& level : {settings.net_gdr_level, settings.p2p_level})
     if (!level.empty() && !parse_level(level))
       notes.push_back(
-          fmt::format("\"{}\" is no level: NCCL goes by its default.", text::printable(level, 40)));
+          fmt::format("\"{}\" is not a level: NCCL uses its default.", text::printable(level, 40)));
   if (settings.net_gdr_c2c && number < 22600)
     notes.push_back(
         fmt::format("NCCL {} does not know NCCL_NET_GDR_C2C, which came with 2.26.", version));
   if (const auto index = number_of(environment, "NCCL_IB_GID_INDEX"); index && *index >= 0)
     notes.push_back(
-        fmt::format("NCCL_IB_GID_INDEX={}: this GID is used on all NICs{}.", *index,
+        fmt::format("NCCL_IB_GID_INDEX={}: NCCL uses this GID on all NICs{}.", *index,
                     number >= 22100 ? "; without it NCCL finds the RoCE v2 entry by itself" : ""));
   return settings;
 }
 
-/// Before 2.11.4 NCCL's table of link speeds ended at 16 GT/s, and what is not in it counts as 8
-/// GT/s.
+/// Before 2.11.4 NCCL's table of link speeds ended at 16 GT/s; faster links counted as 8 GT/s.
 void note_unknown_speeds(const Topology& topology, const ModelLibrary& models,
                          const std::string& version, std::vector<std::string>& notes) {
   if (version_number(version) >= 21104) return;
@@ -104,28 +103,29 @@ void note_unknown_speeds(const Topology& topology, const ModelLibrary& models,
   if (count == 0) return;
   notes.push_back(
       fmt::format("NCCL {} does not know links faster than 16 GT/s and counts each lane of {}{} as "
-                  "one of Gen3; 2.11.4 and later know them.",
+                  "a Gen3 lane; 2.11.4 and later know them.",
                   version, names, count > 2 ? fmt::format(" and {} more", count - 2) : ""));
 }
 
 std::string reason_of(const PairDecision& pair, const Device& gpu, const Device& nic) {
   const std::string far =
-      fmt::format("the way is {}, the level {}", to_string(pair.distance), to_string(pair.level));
+      fmt::format("the path is {}, the level {}", to_string(pair.distance), to_string(pair.level));
   if (nic.gdr == false)
-    return "The NIC cannot register GPU memory (no nvidia-peermem and no dma-buf, or its plugin "
-           "says so).";
-  if (gpu.gdr == false) return "The GPU cannot do GPUDirect RDMA.";
+    return "The NIC cannot register GPU memory (neither nvidia-peermem nor dma-buf, or its plugin "
+           "reports so).";
+  if (gpu.gdr == false) return "The GPU does not support GPUDirect RDMA.";
   if (!pair.receive && pair.distance > pair.level) return fmt::format("Too far: {}.", far);
   if (!pair.receive) return fmt::format("Not used: {}.", far);
   if (pair.send == false)
     return fmt::format(
-        "Used for receiving, since {}; for sending the NIC would have to read GPU memory, which "
-        "this version does only with NVLink or from sm 80 on (NCCL_NET_GDR_READ=1).",
+        "Used for receiving, since {}; to send, the NIC would have to read GPU memory, which this "
+        "version allows only with NVLink or from sm 80 on (NCCL_NET_GDR_READ=1).",
         far);
   return fmt::format("Used: {}.", far);
 }
 
-/// 2.3 to 2.11: distances by the PCIe tree, one rule for distance and one for reading.
+/// NCCL 2.3 to 2.11 takes distances from the PCIe tree and has one rule for distance and one for
+/// reading.
 void decide_old(Decision& decision, const Topology& seen, const ModelLibrary& models,
                 const Settings& settings) {
   const int version = version_number(settings.version);
@@ -212,7 +212,7 @@ void decide_new(Decision& decision, const Topology& seen, const ModelLibrary& mo
   }
 }
 
-/// Stated distances have no tree for NCCL's search: the rules are applied to them as they stand.
+/// Stated distances have no tree for NCCL to search: apply the rules to them directly.
 bool only_stated(const Host& host) {
   return std::any_of(host.devices.begin(), host.devices.end(),
                      [](const Device& device) { return device.place_known == false; });
@@ -289,7 +289,7 @@ Decision decide(const Topology& topology, std::size_t host, const ModelLibrary& 
                        {bus, pair.rank, pair.gpu_dev, pair.net,
                         named && net.empty() ? devices.devices[pair.nic].name : net, pair.distance,
                         pair.number, pair.level, pair.receive, pair.send.value_or(false)});
-    // Devices are told by their place in the whole topology, which NCCL_IB_HCA may have shortened.
+    // Identify devices by their index in the whole topology; NCCL_IB_HCA may have removed some.
     const auto place = [&](std::size_t& device) {
       device = *device_index(topology.hosts.at(host), devices.devices[device].name);
     };

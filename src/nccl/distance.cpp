@@ -10,7 +10,7 @@
 namespace gdr {
 namespace {
 
-/// NCCL's CPU is a NUMA node, whatever host bridges it has.
+/// NCCL's "CPU" is a NUMA node with all its host bridges.
 nccl::PathType type_by_tree(const Graph& graph, DeviceId a, DeviceId b) {
   if (nvlink_count(graph, a, b) > 0) return nccl::PathType::nvl;
   switch (pcie_distance(graph, a, b)) {
@@ -55,7 +55,7 @@ NcclDistances::NcclDistances(const Hardware& hardware) : graph_(hardware.graph()
 
 void NcclDistances::look(const ModelLibrary& models) {
   const nccl::View view = nccl::view(graph_.topology(), 0, &models, settings_);
-  // What the highest level leaves off is off for another reason.
+  // If the highest level does not enable it, there is another reason.
   nccl::Settings everything = settings_;
   everything.net_gdr_level = nccl::to_string(nccl::PathType::sys);
   const nccl::View unlimited = nccl::view(graph_.topology(), 0, &models, everything);
@@ -64,10 +64,10 @@ void NcclDistances::look(const ModelLibrary& models) {
     for (std::size_t n = 0; n < view.nets.size(); ++n) {
       const DevicePair pair(gpu, view.nets[n].device);
       const nccl::GpuNet& own = view.gpu_nets[g][n];
-      // The ports of a NIC: its nearest counts, and one with GPUDirect RDMA is enough.
+      // Of a NIC's ports the nearest counts, and one with GPUDirect RDMA is enough.
       const auto [type, first] = types_.try_emplace(pair, own.own_path.type);
       type->second = std::min(type->second, own.own_path.type);
-      // The level decides on writes; reads need these and have conditions of their own.
+      // The level decides whether writes are allowed; reads need that and have further conditions.
       const bool too_low = unlimited.gpu_nets[g][n].gdr_write && !own.gdr_write;
       bool& all_too_low = too_low_.try_emplace(pair, too_low).first->second;
       if (!first) all_too_low = all_too_low && too_low;
@@ -96,7 +96,7 @@ std::string NcclDistances::level_text() const {
   const std::string& set = settings_.net_gdr_level;
   if (set.empty()) return fmt::format("its default level {}", nccl::to_string(level_));
   if (nccl::parse_level(set)) return fmt::format("NCCL_NET_GDR_LEVEL={}", set);
-  return fmt::format("NCCL_NET_GDR_LEVEL={}, which it does not understand and takes for {},", set,
+  return fmt::format("NCCL_NET_GDR_LEVEL={}, which it does not understand and treats as {},", set,
                      nccl::to_string(level_));
 }
 

@@ -15,7 +15,7 @@
 namespace gdr::nccl {
 namespace {
 
-// NCCL takes 256 to 576 nodes of a kind, by version.
+// NCCL allows 256 to 576 nodes of a kind, depending on the version.
 constexpr std::size_t most_nodes = 2048;
 constexpr float local = 5000.0F;
 
@@ -30,8 +30,8 @@ int number_of(const NcclElement& element, std::string_view name, int otherwise) 
                                                                       : otherwise;
 }
 
-/// GB/s of a PCIe link by NCCL's table, which compares beginnings: a speed that it does not know is
-/// taken for 8 GT/s, no width for 16.
+/// GB/s of a PCIe link by NCCL's table, which compares prefixes: an unknown speed counts as 8 GT/s,
+/// a missing width as 16.
 float pcie_bandwidth(const NcclElement& pci) {
   struct Speed {
     std::string_view text;
@@ -123,8 +123,8 @@ class GraphBuilder {
  private:
   std::size_t add_node(NodeKind kind, std::size_t device, std::size_t parent) {
     if (graph_.nodes.size() >= most_nodes)
-      throw InputError(
-          fmt::format("{}: more than {} nodes, which no NCCL takes", host_.name, most_nodes));
+      throw InputError(fmt::format("{}: more than {} nodes, which no version of NCCL accepts",
+                                   host_.name, most_nodes));
     Node& node = graph_.nodes.emplace_back();
     node.kind = kind;
     node.device = device;
@@ -132,7 +132,7 @@ class GraphBuilder {
     return graph_.nodes.size() - 1;
   }
 
-  /// Links between the same two add up; faster ones come first.
+  /// Links between the same two nodes add up; faster ones come first.
   void connect(std::size_t from, std::size_t to, LinkType type, float bandwidth) {
     auto& links = graph_.nodes[from].links;
     auto link = std::find_if(links.begin(), links.end(),
@@ -219,8 +219,8 @@ class GraphBuilder {
     connect_both(index, parent, LinkType::pci, pcie_bandwidth(pci));
   }
 
-  /// NICs without an address are one for the whole host, below the cpu that named one first; this
-  /// is what NCCL does.
+  /// As in NCCL, all NICs without an address form a single NIC of the host, below the first cpu
+  /// that names one.
   void add_nic(std::size_t device, std::size_t parent, std::string key, float bandwidth) {
     if (rules_.merge_functions) key = key.substr(0, key.rfind('.'));
     const auto known = nic_of_.find(key);
@@ -287,7 +287,8 @@ class GraphBuilder {
     }
   }
 
-  /// 4 or 5 for a Broadcom switch of that generation whose upper or lower half this is, else 0.
+  /// Returns 4 or 5 if this is the upper or lower half of a Broadcom switch of that generation,
+  /// else 0.
   [[nodiscard]] int broadcom_generation(std::uint64_t ids, bool lower) const {
     const std::uint64_t masked = ids & ~std::uint64_t{0xfff};
     if (masked == 0x1000c0101000a000) return 4;
@@ -315,11 +316,11 @@ class GraphBuilder {
         return true;
       });
       for (const std::size_t half : halves) melt(half, upper);
-      graph_.nodes[upper].pci_ids |= 0xffff;  // not to be looked at again from above
+      graph_.nodes[upper].pci_ids |= 0xffff;  // do not match it again from above
     }
   }
 
-  /// Moves everything at `half` to `upper`.
+  /// Moves all links of `half` to `upper`.
   void melt(std::size_t half, std::size_t upper) {
     Node& lower = graph_.nodes[half];
     lower.removed = true;
@@ -335,7 +336,7 @@ class GraphBuilder {
     lower.links.clear();
   }
 
-  /// NCCL looks at NVLink first, then down the tree, then up.
+  /// NCCL orders links: NVLink first, then down the tree, then up.
   void put_uplinks_last() {
     for (Node& node : graph_.nodes) {
       if (node.removed || node.kind == NodeKind::cpu || node.kind == NodeKind::net ||

@@ -11,7 +11,7 @@
 namespace gdr::nccl {
 namespace {
 
-/// The names of the numbers from 0 on, since a version. Read from the sources of the releases
+/// The names of the path types 0, 1, ... since a version, from the sources of the releases
 /// (graph/topo.h; before 2.6 topo.h).
 struct Numbers {
   int since;
@@ -40,7 +40,7 @@ const std::vector<std::string_view>& words_of(int version) {
   return found->words;
 }
 
-/// Bus ids were printed as one hexadecimal number: 0000:c1:00.0 as c1000.
+/// NCCL prints a bus id as one hexadecimal number: 0000:c1:00.0 as c1000.
 std::string bus_number(const std::string& bus_id) {
   std::string digits;
   for (const char c : bus_id)
@@ -71,9 +71,10 @@ std::optional<int> known_version(const std::string& version) {
 int version_number(const std::string& version) {
   const auto number = known_version(version);
   if (!number)
-    throw InputError(fmt::format(
-        "NCCL version \"{}\": known are {}, as in 2.18.6; what another one decides is not known",
-        version.substr(0, 40), known_versions));
+    throw InputError(
+        fmt::format("NCCL version \"{}\": known are {}, as in 2.18.6; the decisions of other "
+                    "versions are unknown",
+                    version.substr(0, 40), known_versions));
   return *number;
 }
 
@@ -87,7 +88,7 @@ std::optional<int> path_number(int version, PathType type) {
   const auto& words = words_of(version);
   std::string_view word = to_string(type);
   if (version < 20400 && word == "SYS") word = "SOC";
-  // 2.12 to 2.17 had no word for "not connected" and used the number after the last.
+  // 2.12 to 2.17 had no name for "not connected" and used the number after the last one.
   const auto found = std::find(words.begin(), words.end(), word);
   return found != words.end() ? std::optional(static_cast<int>(found - words.begin()))
                               : std::nullopt;

@@ -9,28 +9,27 @@
 
 namespace gdr::nccl {
 
-// What NCCL's logs mean, for every version since 2.3: the numbers of path types and the wording of
-// the lines about GPUDirect RDMA.
+// How every NCCL version since 2.3 writes its log: the numbers of path types and the wording of the
+// lines about GPUDirect RDMA.
 
-/// Versions whose sources were read. Numbers moved with releases, so that a newer one may mean
-/// other things by them.
+/// The versions whose sources were read. Releases have changed the numbers, so newer ones may
+/// differ again.
 inline constexpr std::string_view known_versions = "2.3 to 2.30";
-/// 2.18.6 as 21806; nullopt: no version, or none of those.
+/// 21806 for "2.18.6"; nullopt if it is not a known version.
 std::optional<int> known_version(const std::string& version);
-/// The same; throws InputError where that is nullopt.
+/// The same, but throws InputError instead.
 int version_number(const std::string& version);
 
-/// The word for a path type's number in a log of this version: "SYS" for 7 in 2.12 to 2.25. SOC was
-/// the old word for SYS; nullopt: the version has no such number.
+/// The name of a path type's number in this version: "SYS" for 7 in 2.12 to 2.25. The old name of
+/// SYS is SOC. nullopt: the version has no such number.
 std::optional<std::string> path_word(int version, int number);
-/// The number of a path type in this version; nullopt: it had none.
+/// The number of a path type in this version; nullopt if it has none.
 std::optional<int> path_number(int version, PathType type);
 
-/// True where the comparison in the log is "distance < level" (up to 2.5) and not "<=".
+/// True if the log compares "distance < level" (up to 2.5) and not "<=".
 bool strict_comparison(int version);
 
-/// What is printed for a GPU and a NIC. `gpu` and `nic` are written as this version does: busid,
-/// rank, device.
+/// What NCCL prints about a GPU and a NIC, which each version names by bus id, rank or device.
 struct LogLine {
   std::string gpu_bus_id;  ///< "0000:c1:00.0"
   int rank = 0;
@@ -38,14 +37,13 @@ struct LogLine {
   int net = 0;
   std::string net_name;  ///< mlx5_0
   PathType distance = PathType::sys;
-  std::optional<int>
-      number;  ///< of the distance, where its word is none of PathType: NODE of 2.4 and 2.5
+  std::optional<int> number;  ///< distance without a PathType: NODE of 2.4 and 2.5
   PathType level = PathType::pxb;
   bool enabled = false;
   bool read = false;
 };
-/// The line of a version, without the prefix "host:pid:tid [dev] NCCL INFO "; empty where it prints
-/// none (2.3 when it is enabled, and releases of 2.30).
+/// The line that a version prints, without the prefix "host:pid:tid [dev] NCCL INFO "; empty if it
+/// prints none (2.3 when enabled, and releases of 2.30).
 std::string gdr_log_line(int version, const LogLine& line);
 
 }  // namespace gdr::nccl

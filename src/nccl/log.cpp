@@ -13,8 +13,8 @@
 namespace gdr::nccl {
 namespace {
 
-std::string_view way(std::string_view word) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> ways{
+std::string_view route_of(std::string_view word) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> routes{
       {{"LOC", "the same device"},
        {"NVL", "NVLink"},
        {"NVB", "NVLink through another GPU"},
@@ -28,9 +28,9 @@ std::string_view way(std::string_view word) {
        {"SYS", "the link between sockets"},
        {"SOC", "the link between sockets"},
        {"NET", "the network"}}};
-  for (const auto& [name, what] : ways)
+  for (const auto& [name, what] : routes)
     if (name == word) return what;
-  return "no way at all";
+  return "no route";
 }
 
 struct Comparison {
@@ -42,7 +42,7 @@ struct Comparison {
 std::optional<Comparison> comparison_in(std::string_view text) {
   const auto rest = text::after(text, "(distance ");
   if (!rest) return std::nullopt;
-  const auto words = text::words(*rest);
+  const auto words = text::split_words(*rest);
   if (words.size() < 3) return std::nullopt;
   const auto distance = text::whole_int(words[0]);
   const auto level = text::leading_int(words[2]);
@@ -51,7 +51,7 @@ std::optional<Comparison> comparison_in(std::string_view text) {
   return Comparison{*distance, std::string(words[1]), *level};
 }
 
-/// Versions whose numbers differ, the first of each range.
+/// The first version of each range with the same numbers.
 constexpr std::array<std::pair<int, std::string_view>, 9> ranges{{{20300, "2.3"},
                                                                   {20400, "2.4 to 2.5"},
                                                                   {20600, "2.6 to 2.7"},
@@ -79,42 +79,43 @@ std::string explain_distance(const Comparison& c, bool enabled, const std::strin
   const std::string used = fmt::format("GPUDirect RDMA is {}.", enabled ? "used" : "not used");
   if (!version.empty() && !known_version(version))
     return fmt::format(
-        "{} Which distances {} and {} are in NCCL {} is not known here (known are {}); there they "
-        "would be: {}.",
+        "{0} NCCL {3} is not a known version ({4}), so the meaning of the distances {1} and {2} is "
+        "unknown. In known versions they are: {5}.",
         used, c.distance, c.level, version, known_versions, of_all_versions(c));
   if (version.empty())
     return fmt::format(
-        "{} Which distances {} and {} are depends on NCCL's version, which the log does not say: "
+        "{} What the distances {} and {} mean depends on NCCL's version, which the log does not "
+        "say: "
         "{}.",
         used, c.distance, c.level, of_all_versions(c));
   const int number = version_number(version);
   const auto distance = path_word(number, c.distance);
   const auto level = path_word(number, c.level);
   if (!distance || !level)
-    return fmt::format("NCCL {} has no distance of this number: the log is of another version.",
+    return fmt::format("NCCL {} has no distance with this number: the log is from another version.",
                        version);
   line.distance = *distance;
   const std::string allows = strict_comparison(number)
-                                 ? fmt::format("the level {} allows only what is nearer", *level)
+                                 ? fmt::format("the level {} allows only shorter distances", *level)
                                  : fmt::format("the level allows {}", *level);
   if (enabled)
-    return fmt::format("GPUDirect RDMA is used: the way goes over {} ({}), and {}.", way(*distance),
-                       *distance, allows);
+    return fmt::format("GPUDirect RDMA is used: the path goes over {} ({}), and {}.",
+                       route_of(*distance), *distance, allows);
   std::string meaning = fmt::format(
-      "Distance {} {} {}: the way goes over {} ({}), and {}. Data is staged through host memory.",
-      c.distance, c.sign, c.level, way(*distance), *distance, allows);
+      "Distance {} {} {}: the path goes over {} ({}), and {}. Data is staged through host memory.",
+      c.distance, c.sign, c.level, route_of(*distance), *distance, allows);
   const std::string_view variable = number < 20400 ? "NCCL_IB_GDR_LEVEL" : "NCCL_NET_GDR_LEVEL";
   if (number >= 20600)
-    meaning += fmt::format(" {}={} would use it, which need not be faster over the CPU.", variable,
-                           *distance);
+    meaning += fmt::format(" {}={} would enable it, but it may not be faster over the CPU.",
+                           variable, *distance);
   else
-    meaning += fmt::format(" {}={} would use it, which need not be faster over the CPU.", variable,
-                           c.distance + 1);
+    meaning += fmt::format(" {}={} would enable it, but it may not be faster over the CPU.",
+                           variable, c.distance + 1);
   return meaning;
 }
 
-/// The line of `gdr transfer` (docs/transport.md), which has NCCL's shape, numbers of its own and
-/// the path behind.
+/// A line of `gdr transfer` (docs/transport.md): like NCCL's, but with numbers of its own and the
+/// path at the end.
 bool explain_transport(std::string_view text, const Comparison& c, bool enabled, Explained& line) {
   static constexpr std::array<std::string_view, 5> words{"LOC", "PIX", "PXB", "PHB", "SYS"};
   const auto rest = text::after(text, "), path ");
@@ -131,13 +132,13 @@ bool explain_transport(std::string_view text, const Comparison& c, bool enabled,
   const bool near = c.distance <= c.level;
   std::string why = near ? "is near enough" : "is too far";
   if (enabled && !near)
-    why += ", and GPUDirect RDMA is used all the same: one end asked for this path by name";
+    why += ", and GPUDirect RDMA is used nevertheless: one end asked for this path by name";
   else if (enabled) why += ": GPUDirect RDMA is used";
   else if (near) why += fmt::format(", but the path is {} for another reason: {}", path, reason);
   else why += fmt::format(": the path is {}", path);
   line.meaning = fmt::format(
-      "A line of gdr transfer, whose numbers are LOC 0, PIX 1, PXB 2, PHB 3, SYS 4. For the level "
-      "{} the distance {} {}.",
+      "This is a line of gdr transfer, whose numbers are LOC 0, PIX 1, PXB 2, PHB 3, SYS 4. For "
+      "the level {} the distance {} {}.",
       level, distance, why);
   return true;
 }
@@ -145,7 +146,7 @@ bool explain_transport(std::string_view text, const Comparison& c, bool enabled,
 std::string word_after(std::string_view text, std::string_view key) {
   const auto rest = text::after(text, key);
   if (!rest) return {};
-  const auto words = text::words(*rest);
+  const auto words = text::split_words(*rest);
   std::string word = words.empty() ? std::string() : text::printable(words.front(), 40);
   while (word.ends_with(',') || word.ends_with(')')) word.pop_back();
   return word;
@@ -170,7 +171,7 @@ bool explain(std::string_view text, const std::string& version, Explained& line)
     line.net = word_after(text, "for HCA ");
     line.meaning =
         enabled
-            ? "The NIC can register GPU memory: nvidia-peermem or dma-buf is there."
+            ? "The NIC can register GPU memory: nvidia-peermem or dma-buf is available."
             : "The NIC cannot register GPU memory: neither nvidia-peermem nor dma-buf was found. "
               "Load nvidia-peermem, or use Linux 5.12, CUDA 11.7 and the open kernel modules.";
     return true;
@@ -180,8 +181,8 @@ bool explain(std::string_view text, const std::string& version, Explained& line)
     line.gdr = gdr;
     line.net = word_after(text, "via NET/");
     line.meaning = gdr ? "This channel moves data with GPUDirect RDMA."
-                       : "This channel stages data through host memory: without /GDRDMA at its "
-                         "end, GPUDirect RDMA is not used.";
+                       : "This channel stages data through host memory: the line does not end with "
+                         "/GDRDMA, so GPUDirect RDMA is not used.";
     if (text.find("(PCI)") != std::string_view::npos)
       line.meaning += " GPU memory is mapped over PCIe.";
     return true;
@@ -217,16 +218,16 @@ Log read_log(std::string_view text, const std::string& name, const std::string& 
   for (const std::string_view line : lines) {
     any = any || line.find("NCCL") != std::string_view::npos ||
           line.find("GPU Direct RDMA") != std::string_view::npos;
-    const auto said = text::after(line, "NCCL version ");
-    if (!said || !log.version.empty()) continue;
-    const std::string found(said->substr(0, said->find_first_not_of("0123456789.")));
+    const auto value = text::after(line, "NCCL version ");
+    if (!value || !log.version.empty()) continue;
+    const std::string found(value->substr(0, value->find_first_not_of("0123456789.")));
     if (found.size() >= 3 && found[0] != '.' && found.find('.') != std::string::npos &&
         found.size() <= 12)
       log.version = found;
   }
   if (!any)
     throw InputError(
-        fmt::format("{}: no line of NCCL in it; NCCL_DEBUG=INFO makes it write them", name));
+        fmt::format("{}: it has no line of NCCL; set NCCL_DEBUG=INFO to get them", name));
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string plain = text::without_escapes(lines[i]);
     const std::string_view info = after_info(plain);

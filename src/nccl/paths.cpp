@@ -6,7 +6,7 @@
 namespace gdr::nccl {
 namespace {
 
-/// Turns the bits of `value` below a power of two around, which spreads neighbours over NICs.
+/// Reverses the bits of `value` below a power of two, which spreads neighbours over NICs.
 std::size_t mirror_bits(std::size_t value, std::size_t power) {
   std::size_t mirrored = 0;
   for (std::size_t low = 1, high = power >> 1U; low < power; low <<= 1U, high >>= 1U)
@@ -86,7 +86,7 @@ class Analysis {
     return cpu.vendor == CpuVendor::amd && gpus_.size() <= few ? PathType::sys : PathType::pxb;
   }
 
-  /// GPU pairs that are too far apart for peer-to-peer go through memory at the CPU.
+  /// Routes GPU pairs that are too far apart for peer-to-peer through memory at the CPU.
   void divert_gpu_pairs() {
     const PathType level = p2p_level();
     for (std::size_t g = 0; g < gpus_.size(); ++g)
@@ -103,13 +103,13 @@ class Analysis {
         if (rules_.p2c_nearest_only && std::find(near.begin(), near.end(), n) == near.end())
           continue;
         if (join(path(gpus_[g], cpu).type, path(nets_[n], cpu).type) != PathType::p2c) continue;
-        for (Path* way : {&paths_.get(gpus_[g], nets_[n]), &paths_.get(nets_[n], gpus_[g])})
-          way->type = std::min(way->type, PathType::p2c);
+        for (Path* path : {&paths_.get(gpus_[g], nets_[n]), &paths_.get(nets_[n], gpus_[g])})
+          path->type = std::min(path->type, PathType::p2c);
       }
     }
   }
 
-  /// Positions in `targets` of those reached fastest, and of these nearest.
+  /// Positions in `targets` of those with the highest bandwidth and, among these, the nearest type.
   [[nodiscard]] std::vector<std::size_t> nearest(std::size_t from,
                                                  const std::vector<std::size_t>& targets) const {
     std::vector<std::size_t> found;
@@ -129,7 +129,7 @@ class Analysis {
     return found;
   }
 
-  /// The nets that a GPU's channels take in turn.
+  /// The nets that a GPU's channels use round-robin.
   [[nodiscard]] std::vector<std::size_t> local_nets(std::size_t gpu) const {
     const std::vector<std::size_t> near = nearest(gpus_[gpu], nets_);
     if (near.empty()) return {};
@@ -144,7 +144,7 @@ class Analysis {
     return nets;
   }
 
-  /// The first GPU, channel by channel, that takes this net.
+  /// The first GPU, channel by channel, that uses this net.
   [[nodiscard]] std::optional<std::size_t> local_gpu(std::size_t net) const {
     std::vector<std::size_t> candidates = nearest(nets_[net], gpus_);
     if (rules_.any_gpu_is_local) {
@@ -164,7 +164,7 @@ class Analysis {
     return found;
   }
 
-  /// nullopt: it would take the compute capability to tell.
+  /// nullopt: depends on the compute capability, which is unknown.
   [[nodiscard]] std::optional<bool> may_read(std::size_t gpu) const {
     if (settings_.net_gdr_read && *settings_.net_gdr_read >= 0) return *settings_.net_gdr_read != 0;
     const int sm = graph_.nodes[gpus_[gpu]].sm;
@@ -209,7 +209,8 @@ class Analysis {
     return of_relay.gigabytes_per_second > own.gigabytes_per_second || own.type > good_enough;
   }
 
-  /// Puts a relay GPU, or without GPUDirect RDMA the CPU, between a GPU and a net.
+  /// Routes a GPU's traffic to a net through a relay GPU or, without GPUDirect RDMA, through the
+  /// CPU.
   void settle(std::size_t gpu, std::size_t net) {
     const std::optional<std::size_t> relay = settings_.pxn ? local_gpu(net) : std::nullopt;
     if (relay && *relay != gpu && can_relay(*relay, gpu, net)) {

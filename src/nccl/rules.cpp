@@ -14,8 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 12> path_names{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
                                                       "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
 
-/// 2.18.6 as 21806; what follows the third number is ignored. nullopt: no version or older than
-/// what is modelled.
+/// 21806 for "2.18.6"; ignores what follows the third number. nullopt: not a version, or older than
+/// the modelled ones.
 std::optional<int> version_number(const std::string& version) {
   std::array<int, 3> parts{0, 0, 0};
   const char* at = version.data();

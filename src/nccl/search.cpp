@@ -24,7 +24,7 @@ PathType path_type(LinkType type) {
   return PathType::dis;
 }
 
-/// What a path of type `so_far` to `near` becomes by the link from `near` on to `far`.
+/// The type of a path after adding the link from `near` to `far` to a path of type `so_far`.
 PathType extend(const Path& so_far, const Node& near, const Node& far, const Link& link) {
   PathType type = path_type(link.type);
   if (near.kind == NodeKind::pci && far.kind == NodeKind::pci) type = PathType::pxb;
@@ -58,8 +58,8 @@ PathTable::PathTable(const Graph& graph, const Rules& rules) : paths_(graph.node
     for (const std::size_t to : *targets) search(graph, rules, to);
 }
 
-/// Wave by wave outwards from the target; within a wave and a node in the order of NCCL, since of
-/// equal paths the first one stays.
+/// A breadth-first search from the target. It visits nodes and links in NCCL's order, since NCCL
+/// keeps the first of equal paths.
 void PathTable::search(const Graph& graph, const Rules& rules, std::size_t to) {
   std::vector<Path>& paths = paths_[to];
   paths.assign(graph.nodes.size(), {});
@@ -76,10 +76,10 @@ void PathTable::search(const Graph& graph, const Rules& rules, std::size_t to) {
                              std::min(paths[near].gigabytes_per_second, link.gigabytes_per_second),
                              paths[near].hops + 1};
         if (!is_better(candidate, paths[link.to], rules)) continue;
-        const bool way_back = std::any_of(far.links.begin(), far.links.end(), [&](const Link& l) {
+        const bool reverse = std::any_of(far.links.begin(), far.links.end(), [&](const Link& l) {
           return l.to == near && l.type == link.type;
         });
-        if (!way_back) continue;  // NCCL gives up on such a machine
+        if (!reverse) continue;  // NCCL gives up on such a machine
         paths[link.to] = candidate;
         if (std::find(next.begin(), next.end(), link.to) == next.end()) next.push_back(link.to);
       }

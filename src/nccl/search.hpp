@@ -6,7 +6,7 @@
 
 namespace gdr::nccl {
 
-/// The way from one node to another, as far as NCCL compares ways.
+/// The properties by which NCCL compares paths between two nodes.
 struct Path {
   PathType type = PathType::dis;
   float gigabytes_per_second = 0;
@@ -17,7 +17,7 @@ struct Path {
 /// Paths from every node to the CPUs, GPUs and nets.
 class PathTable {
  public:
-  /// Searches all of them in the graph as it is wired.
+  /// Finds all paths in the graph as wired.
   PathTable(const Graph& graph, const Rules& rules);
 
   [[nodiscard]] const Path& get(std::size_t from, std::size_t to) const { return paths_[to][from]; }

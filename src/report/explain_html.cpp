@@ -9,6 +9,7 @@
 
 #include "src/report/hop_picture.hpp"
 #include "src/report/html.hpp"
+#include "src/report/names.hpp"
 #include "src/report/output.hpp"
 #include "src/report/tree_layout.hpp"
 
@@ -22,7 +23,7 @@ double end_of(const std::vector<TracedPath>& traced) {
 }
 
 /// The steps of a path on the axis that all paths share. Pieces that touch are drawn as one bar.
-std::string time_svg(const TracedPath& path, double end) {
+std::string time_svg(const Hardware& hardware, const TracedPath& path, double end) {
   constexpr double left = 250;
   constexpr double right = 915;
   constexpr double row = 20;
@@ -38,7 +39,7 @@ std::string time_svg(const TracedPath& path, double end) {
   for (std::size_t s = 0; s < path.timeline.steps.size(); ++s) {
     const double y = static_cast<double>(s) * row + 4;
     svg += fmt::format("<text x=\"0\" y=\"{:.1f}\">{}</text>\n", y + 12,
-                       html_escaped(path.timeline.steps[s].name.substr(0, 40)));
+                       html_escaped(sim::name(hardware, path.timeline.steps[s].id).substr(0, 40)));
     double from = -1;
     double to = -1;
     const auto flush = [&] {
@@ -62,7 +63,7 @@ std::string time_svg(const TracedPath& path, double end) {
   return svg + "</svg>\n";
 }
 
-std::string comparison_table(const std::vector<sim::Explanation>& paths) {
+std::string comparison_table(const Hardware& hardware, const std::vector<sim::Explanation>& paths) {
   std::string text = "<table><tr><th></th>";
   for (const sim::Explanation& path : paths)
     text += fmt::format("<th>{}</th>", to_string(path.prediction.transfer.path));
@@ -78,7 +79,7 @@ std::string comparison_table(const std::vector<sim::Explanation>& paths) {
       [](const sim::Prediction& p) { return short_number(p.completion.us()); });
   row("GB/s, steady",
       [](const sim::Prediction& p) { return short_number(p.bandwidth.gigabytes_per_second()); });
-  row("limited by", [](const sim::Prediction& p) { return p.bottleneck; });
+  row("limited by", [&](const sim::Prediction& p) { return sim::name(hardware, p.bottleneck); });
   row("host memory passes",
       [](const sim::Prediction& p) { return fmt::format("{:g}", p.host_memory_bytes_per_byte); });
   row("PCIe bytes per byte",
@@ -88,7 +89,7 @@ std::string comparison_table(const std::vector<sim::Explanation>& paths) {
   return text + "</table>\n";
 }
 
-std::string steps_table(const sim::Explanation& path) {
+std::string steps_table(const Hardware& hardware, const sim::Explanation& path) {
   std::string text =
       "<table><tr><th>step</th><th>begins, us</th><th>ends, us</th><th>bytes</th><th "
       "class=\"left\">way</th></tr>\n";
@@ -104,8 +105,9 @@ std::string steps_table(const sim::Explanation& path) {
     }
     text += fmt::format(
         "<tr><td>{}. {}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"left\">{}</td></tr>\n",
-        ++number, html_escaped(stage.name), short_number(stage.times.begin.us()),
-        short_number(stage.times.end.us()), stage.mover ? to_string(stage.bytes) : "", way);
+        ++number, html_escaped(sim::name(hardware, stage.step)),
+        short_number(stage.times.begin.us()), short_number(stage.times.end.us()),
+        stage.mover ? to_string(stage.bytes) : "", way);
   }
   return text + "</table>\n";
 }
@@ -126,23 +128,25 @@ constexpr const char* style_and_legend =
 
 }  // namespace
 
-std::string explanation_to_html(const Graph& graph, const std::vector<sim::Explanation>& paths,
+std::string explanation_to_html(const Hardware& hardware,
+                                const std::vector<sim::Explanation>& paths,
                                 const std::vector<TracedPath>& traced, const std::string& title) {
   std::set<std::string> shown;
   for (const sim::Explanation& path : paths)
     for (const sim::StageReport& stage : path.stages)
       for (const sim::HopReport& hop : stage.hops) shown.insert({hop.from, hop.to});
-  const TreeLayout layout = lay_out(graph, paths.front().prediction.transfer, shown);
+  const TreeLayout layout = lay_out(hardware.graph(), paths.front().prediction.transfer, shown);
   const double end = end_of(traced);
   std::string body = style_and_legend;
-  body += comparison_table(paths);
+  body += comparison_table(hardware, paths);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     body += fmt::format("<h2>{}</h2>\n", to_string(paths[i].prediction.transfer.path));
-    body += fmt::format("<p>Limited by {}.</p>\n", html_escaped(paths[i].prediction.bottleneck));
+    body += fmt::format("<p>Limited by {}.</p>\n",
+                        html_escaped(sim::name(hardware, paths[i].prediction.bottleneck)));
     const std::vector<HopArrow> arrows = arrows_of(paths[i], layout);
     body += tree_svg(layout, arrows, limiting_boxes(paths[i], layout, arrows));
-    body += time_svg(traced[i], end);
-    body += steps_table(paths[i]);
+    body += time_svg(hardware, traced[i], end);
+    body += steps_table(hardware, paths[i]);
   }
   return html_page(title, body);
 }

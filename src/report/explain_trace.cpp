@@ -7,6 +7,7 @@
 #include <map>
 
 #include "src/common/json.hpp"
+#include "src/report/names.hpp"
 #include "src/report/output.hpp"
 
 namespace gdr::cli {
@@ -40,7 +41,7 @@ double end_us(const std::vector<TracedPath>& paths) {
 
 }  // namespace
 
-std::string to_trace(const std::vector<TracedPath>& paths) {
+std::string to_trace(const Hardware& hardware, const std::vector<TracedPath>& paths) {
   json::Array events;
   int process = 0;
   for (const TracedPath& path : paths) {
@@ -52,15 +53,17 @@ std::string to_trace(const std::vector<TracedPath>& paths) {
     Tracks tracks(process);
     for (const sim::Span& span : path.timeline.spans) {
       const sim::Timeline::Step& step = path.timeline.steps[span.stage];
-      std::vector<std::string> names =
-          step.resources.empty() ? std::vector<std::string>{step.name} : step.resources;
+      const std::string step_name = sim::name(hardware, step.id);
+      std::vector<std::string> names;
+      for (const sim::ResourceId& resource : step.resources)
+        names.push_back(sim::name(hardware, resource) + ": " + step_name);
+      if (names.empty()) names.push_back(step_name);
       names.erase(std::unique(names.begin(), names.end()), names.end());
-      for (const std::string& resource : names) {
+      for (const std::string& name : names) {
         // A track a resource and step: what shares a resource overlaps in time, and events of a
         // track must not.
-        const std::string name = step.resources.empty() ? step.name : resource + ": " + step.name;
         events.emplace_back(json::Object{{"ph", "X"},
-                                         {"name", step.name},
+                                         {"name", step_name},
                                          {"pid", process},
                                          {"tid", tracks.number(name, events)},
                                          {"ts", span.begin.us()},
@@ -72,7 +75,8 @@ std::string to_trace(const std::vector<TracedPath>& paths) {
   return json::dump(json::Object{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}});
 }
 
-std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t width) {
+std::string time_line_text(const Hardware& hardware, const std::vector<TracedPath>& paths,
+                           std::size_t width) {
   constexpr std::size_t name_width = 34;
   const std::size_t columns = width - name_width - 3;
   const double end = end_us(paths);
@@ -99,7 +103,8 @@ std::string time_line_text(const std::vector<TracedPath>& paths, std::size_t wid
       }
       for (std::size_t c = first; c <= last && c < columns; ++c)
         if (bar[c] == ' ') bar[c] = '.';
-      text += fmt::format("  {:<{}}|{}|\n", path.timeline.steps[s].name.substr(0, name_width - 1),
+      text += fmt::format("  {:<{}}|{}|\n",
+                          sim::name(hardware, path.timeline.steps[s].id).substr(0, name_width - 1),
                           name_width - 1, bar);
     }
   }

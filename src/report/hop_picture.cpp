@@ -146,14 +146,6 @@ std::string boxes_svg(const TreeLayout& layout, const std::set<std::string>& tou
   return svg;
 }
 
-bool names_it(const std::string& text, const std::string& name) {
-  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if (end == text.size() || std::isalnum(static_cast<unsigned char>(text[end])) == 0) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::vector<HopArrow> arrows_of(const sim::Explanation& path, const TreeLayout& layout) {
@@ -191,7 +183,8 @@ std::set<std::string> limiting_boxes(const sim::Explanation& path, const TreeLay
   if (std::any_of(arrows.begin(), arrows.end(), [](const HopArrow& arrow) { return arrow.limits; }))
     return boxes;
   for (const Box& box : layout.boxes)
-    if (box.kind != "others" && names_it(path.prediction.bottleneck, box.name))
+    if (std::find(path.bottleneck_at.begin(), path.bottleneck_at.end(), box.name) !=
+        path.bottleneck_at.end())
       boxes.insert(box.name);
   return boxes;
 }

@@ -24,7 +24,7 @@ struct HopArrow {
 /// bridge that only the graph has) are skipped.
 std::vector<HopArrow> arrows_of(const sim::Explanation& path, const TreeLayout& layout);
 
-/// Boxes that the path's limit names, where it is none of the arrows: an engine, a BAR, a window.
+/// Boxes that the path's limit is at, where it is none of the arrows: an engine, a BAR, a window.
 std::set<std::string> limiting_boxes(const sim::Explanation& path, const TreeLayout& layout,
                                      const std::vector<HopArrow>& arrows);
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "src/report/names.hpp"
+
 namespace gdr::cli {
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -114,20 +116,20 @@ std::string open_to_text(const Graph& graph, const std::vector<Stage>& stages) {
   return text;
 }
 
-json::Value prediction_to_json(const Graph& graph, const sim::Prediction& p) {
+json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& p) {
   return json::Object{{"path", to_string(p.transfer.path)},
                       {"operation", to_string(p.transfer.operation)},
                       {"size_bytes", p.transfer.size.count},
                       {"latency_us", rounded(p.latency.us())},
                       {"completion_us", rounded(p.completion.us())},
                       {"bandwidth_GBps", rounded(p.bandwidth.gigabytes_per_second())},
-                      {"bottleneck", p.bottleneck},
+                      {"bottleneck", sim::name(hardware, p.bottleneck)},
                       {"cpu_cores", rounded(p.cpu_cores)},
                       {"host_memory_bytes_per_byte", rounded(p.host_memory_bytes_per_byte)},
                       {"dram_bytes_per_byte", rounded(p.dram_bytes_per_byte)},
                       {"pcie_bytes_per_byte", rounded(p.pcie_bytes_per_byte)},
-                      {"open", open_to_json(graph, p.stages)},
-                      {"stages", stages_to_json(graph, p.stages)}};
+                      {"open", open_to_json(hardware.graph(), p.stages)},
+                      {"stages", stages_to_json(hardware.graph(), p.stages)}};
 }
 
 }  // namespace gdr::cli

@@ -33,6 +33,6 @@ json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages)
 std::string open_to_text(const Graph& graph, const std::vector<Stage>& stages);
 
 /// One element of "results" in the JSON of `gdr predict`.
-json::Value prediction_to_json(const Graph& graph, const sim::Prediction& prediction);
+json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& prediction);
 
 }  // namespace gdr::cli

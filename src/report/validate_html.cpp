@@ -7,6 +7,7 @@
 #include <map>
 
 #include "src/report/html.hpp"
+#include "src/report/names.hpp"
 #include "src/report/output.hpp"
 
 namespace gdr::cli {
@@ -83,7 +84,7 @@ std::string rows(const Results& results) {
         short_number(r->predicted), short_number(r->published->measured), unit(*r->published),
         std::abs(r->error()) > 0.3 ? "far" : "", r->error() * 100,
         r->high > 0 ? fmt::format("{} to {}", short_number(r->low), short_number(r->high)) : "",
-        html_escaped(r->bottleneck));
+        html_escaped(sim::name(*r->hardware, r->bottleneck)));
   return text;
 }
 

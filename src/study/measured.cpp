@@ -42,7 +42,7 @@ class Reader {
 
   void line(std::string_view text, std::size_t number_of_line) {
     line_ = number_of_line;
-    const auto words = text::words(text);
+    const auto words = text::split_words(text);
     if (words.empty()) {
       if (!matrix_rows_seen_) return;
       columns_.clear();
@@ -168,7 +168,7 @@ class Reader {
   bool gdsio(std::string_view text) {
     const auto throughput = text::after(text, "Throughput: ");
     if (!has(text, "XferType:") || !throughput) return false;
-    const auto words = text::words(*throughput);
+    const auto words = text::split_words(*throughput);
     const auto value = words.empty() ? std::nullopt : number(words[0]);
     const auto kib = text::int_after(text, "IOSize: ");
     if (!value || !kib || *kib < 1) return false;
@@ -224,7 +224,7 @@ class Reader {
 
   static std::string_view first_word(std::string_view text, std::string_view key) {
     const auto rest = text::after(text, key);
-    const auto words = rest ? text::words(*rest) : std::vector<std::string_view>();
+    const auto words = rest ? text::split_words(*rest) : std::vector<std::string_view>();
     return words.empty() ? std::string_view() : words.front();
   }
 

@@ -37,21 +37,27 @@ std::vector<Transfer> transfers_of(const Topology& topology, const PublishedCase
 class Topologies {
  public:
   struct Read {
-    explicit Read(Topology t) : topology(std::move(t)), graph(topology) {}
+    Read(Topology t, const ModelLibrary& models)
+        : topology(std::move(t)), graph(topology), hardware(graph, models) {}
     Topology topology;
     Graph graph;
+    Hardware hardware;
   };
-  const Read& get(const PublishedCase& published) {
+  explicit Topologies(const ModelLibrary& models) : models_(models) {}
+  std::shared_ptr<const Read> get(const PublishedCase& published) {
     std::string key = published.topology;
     for (const Setting& setting : published.settings)
       key += " " + setting.key + "=" + setting.value;
     auto& read = known_[key];
-    if (!read) read = std::make_unique<Read>(load_topology(published.topology, published.settings));
-    return *read;
+    if (!read)
+      read = std::make_shared<const Read>(load_topology(published.topology, published.settings),
+                                          models_);
+    return read;
   }
 
  private:
-  std::map<std::string, std::unique_ptr<Read>> known_;
+  const ModelLibrary& models_;
+  std::map<std::string, std::shared_ptr<const Read>> known_;
 };
 
 }  // namespace
@@ -75,7 +81,7 @@ Errors errors_of(const std::vector<const CaseResult*>& results) {
 }
 
 double predict_case(Simulator& simulator, const Hardware& hardware, const PublishedCase& published,
-                    std::string* bottleneck, bool near) {
+                    Bottleneck* bottleneck, bool near) {
   const std::vector<Transfer> transfers = transfers_of(hardware.topology(), published);
   const Options options{published.depth, published.queue_pairs, published.bidirectional,
                         published.completion_every, near};
@@ -107,14 +113,15 @@ double predict_case(Simulator& simulator, const Hardware& hardware, const Publis
 namespace {
 
 CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published, const Topologies::Read& read, bool ranges) {
+                    const PublishedCase& published,
+                    const std::shared_ptr<const Topologies::Read>& read, bool ranges) {
   CaseResult result;
   result.published = &published;
-  const Hardware hardware(read.graph, models);
-  result.predicted = predict_case(simulator, hardware, published, &result.bottleneck);
+  result.hardware = {read, &read->hardware};
+  result.predicted = predict_case(simulator, read->hardware, published, &result.bottleneck);
   if (!ranges) return result;
   const Range range =
-      range_of(hardware, [&](const Hardware& other) {
+      range_of(read->hardware, [&](const Hardware& other) {
         return std::vector<double>{predict_case(simulator, other, published, nullptr, true)};
       }).front();
   result.low = range.low;
@@ -132,7 +139,7 @@ std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& 
                                       const std::vector<PublishedCase>& cases, bool ranges,
                                       const std::function<void()>& after_each) {
   std::vector<CaseResult> results;
-  Topologies topologies;
+  Topologies topologies(models);
   for (const PublishedCase& published : cases) {
     try {
       results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct CaseResult {
   double predicted = 0;
   double low = 0;   ///< of the stated range...
   double high = 0;  ///< ...see Range
-  std::string bottleneck;
+  Bottleneck bottleneck;
+  std::shared_ptr<const Hardware> hardware;  ///< that it is of: what names need
   std::vector<std::string>
       estimates;  ///< parameters without a source that move the prediction most, with how much
 
@@ -37,7 +39,7 @@ Errors errors_of(const std::vector<const CaseResult*>& results);
 
 /// The prediction in the case's unit, on its machine. `near` as in Options.
 double predict_case(Simulator& simulator, const Hardware& hardware, const PublishedCase& published,
-                    std::string* bottleneck = nullptr, bool near = false);
+                    Bottleneck* bottleneck = nullptr, bool near = false);
 
 /// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws
 /// InputError naming the case.

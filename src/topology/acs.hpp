@@ -8,9 +8,8 @@
 
 namespace gdr {
 
-/// Access Control Services as the control register of a downstream port has them (PCI Express Base
-/// Specification, ACS). The bits are those of the register: SV 0, TB 1, RR 2, CR 3, UF 4, EC 5,
-/// DT 6.
+/// The Access Control Services that a downstream port has enabled, with the bits of its control
+/// register (PCI Express Base Specification): SV 0, TB 1, RR 2, CR 3, UF 4, EC 5, DT 6.
 struct Acs {
   std::uint16_t bits = 0;
 
@@ -23,7 +22,7 @@ struct Acs {
   static constexpr std::uint16_t direct_translated = 1U << 6U;
 
   [[nodiscard]] bool has(std::uint16_t bit) const { return (bits & bit) != 0; }
-  /// True when requests or completions of peers are sent up to the root port: RR, CR or EC. Source
+  /// True when peer requests or completions are sent up to the root port: RR, CR or EC. Source
   /// validation is harmless.
   [[nodiscard]] bool redirects() const {
     return has(request_redirect | completion_redirect | egress_control);

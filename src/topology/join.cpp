@@ -12,15 +12,15 @@
 namespace gdr {
 namespace {
 
-/// What all topologies that say it agree on.
+/// The value of the topologies that have one. Throws InputError when they differ.
 template <typename Part>
 void take(std::optional<Part>& into, const std::optional<Part>& from, std::string& said_by,
           const std::string& file, const char* what) {
   if (!from) return;
   if (into && *into != *from)
     throw InputError(
-        fmt::format("{}: its {} is another one than that of {}; make them equal, or leave one out",
-                    file, what, said_by));
+        fmt::format("{}: its {} differs from that of {}; make them equal, or leave one out", file,
+                    what, said_by));
   if (!into) said_by = file;
   into = from;
 }

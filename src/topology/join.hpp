@@ -7,13 +7,13 @@
 
 namespace gdr {
 
-/// The hosts of several topologies, one after another, on one network: that of the first that has
-/// one, else one by the link layer of their NICs. Names of hosts stay where they differ; otherwise
-/// they become h0, h1... `files` name the topologies in errors. Throws InputError where two say
-/// different things of the network or of staging.
+/// Joins the hosts of several topologies, in order, on one network: the first network that one of
+/// them has, else one that fits the link layer of their NICs. Host names stay if they are unique;
+/// otherwise they become h0, h1... `files` names the topologies in errors. Throws InputError when
+/// two topologies have different networks or staging.
 Topology join(const std::vector<Topology>& topologies, const std::vector<std::string>& files);
 
-/// A network where nothing tells of it but the link layer of its NICs.
+/// The network to assume when only the link layer of the NICs is known.
 Fabric fabric_of_nics(const Topology& topology);
 
 }  // namespace gdr

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "src/catalog/model_rules.hpp"
+#include "src/catalog/parameter_rules.hpp"
 #include "src/common/error.hpp"
 #include "src/common/json_reader.hpp"
 #include "src/topology/load_distances.hpp"
@@ -46,7 +46,7 @@ std::string read_hex_pair(const Node& node) {
   return text;
 }
 
-/// domain:bus:device.function, the domain of 4 to 8 digits.
+/// domain:bus:device.function; the domain has 4 to 8 digits.
 std::string read_address(const Node& node) {
   const std::string text = node.string();
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
@@ -181,13 +181,13 @@ NvLink read_nvlink(const Node& node) {
   return link;
 }
 
-/// Names must be unique over sockets, NUMA nodes and devices of a host, since `under` may mean any
+/// Names must be unique among a host's sockets, NUMA nodes and devices, since `under` may name any
 /// of them.
 class Names {
  public:
   void add(const std::string& name, const Node& node) {
     if (!names_.insert(name).second)
-      node.fail(fmt::format("the name \"{}\" stands twice in this host; it must be unique", name));
+      node.fail(fmt::format("the name \"{}\" appears twice in this host; it must be unique", name));
   }
 
  private:
@@ -209,11 +209,11 @@ void check_tree(const Host& host, const std::vector<Node>& nodes) {
                              fmt::join(parents, ", ")));
     if (device.kind == DeviceKind::host_bridge && !numa_index(host, device.under))
       under.fail(fmt::format("\"{}\"", device.under),
-                 "a NUMA node, since a host bridge belongs to one");
+                 "a NUMA node, which every host bridge belongs to");
     std::size_t steps = 0;
     for (std::string_view at = device.under; !numa_index(host, at);) {
       const auto parent = device_index(host, at);
-      if (!parent) break;  // reported when its own turn comes
+      if (!parent) break;  // reported at that device
       if (++steps > host.devices.size())
         under.fail(fmt::format("\"{}\" closes a cycle: {} is never below a NUMA node", device.under,
                                device.name));
@@ -279,7 +279,7 @@ Host read_host(const Node& node) {
   if (host.numa_nodes.empty()) node.fail("\"numa_nodes\" is empty; a host has at least one");
   const Node device_list = object.required("devices");
   const std::vector<Node> devices = device_list.array();
-  // Checking the tree takes the number of devices squared; no host comes near this.
+  // Checking the tree is quadratic in the number of devices; no host comes near this limit.
   if (devices.size() > 4096)
     device_list.fail(fmt::format("{} devices", devices.size()), "up to 4096");
   for (const Node& item : devices) {
@@ -323,8 +323,8 @@ Staging read_staging(const Node& node) {
   return staging;
 }
 
-/// The only host of a server file. The file is checked as a whole, so that an error names it and
-/// not the cluster's.
+/// The only host of a server file. The file is checked on its own, so that errors name it and not
+/// the cluster's file.
 json::Value read_server(const Node& server, const std::filesystem::path& path) {
   if (!std::filesystem::exists(path))
     server.fail(fmt::format("there is no file {}", path.string()));
@@ -341,12 +341,11 @@ json::Value read_server(const Node& server, const std::filesystem::path& path) {
   return host;
 }
 
-/// A host given as {"name": "h1", "server": "FILE"} becomes the host of that file under its new
-/// name.
+/// Replaces a host {"name": "h1", "server": "FILE"} by the host of that file under its new name.
 void put_in_servers(json::Value& document, const std::string& name, const std::string& folder) {
   auto* hosts_value = document.find("hosts");
   auto* hosts = hosts_value != nullptr ? hosts_value->as<json::Array>() : nullptr;
-  if (hosts == nullptr) return;  // the reader says what is wrong
+  if (hosts == nullptr) return;  // the reader reports the error
   std::map<std::string, json::Value> servers;
   for (std::size_t i = 0; i < hosts->size(); ++i) {
     json::Value& host = (*hosts)[i];
@@ -378,7 +377,7 @@ Topology read_document(const json::Value& document, const std::string& name) {
   for (const Node& node : object.required("hosts").array()) {
     topology.hosts.push_back(read_host(node));
     if (!names.insert(topology.hosts.back().name).second)
-      node.fail(fmt::format("the host name \"{}\" stands twice; it must be unique",
+      node.fail(fmt::format("the host name \"{}\" appears twice; it must be unique",
                             topology.hosts.back().name));
   }
   if (topology.hosts.empty()) object.node().fail("\"hosts\" is empty; a topology has at least one");
@@ -389,7 +388,7 @@ Topology read_document(const json::Value& document, const std::string& name) {
   return topology;
 }
 
-/// The document after the first `count` settings is refused: with what, or nullopt.
+/// Why the document is refused after the first `count` settings; nullopt if it is accepted.
 std::optional<std::string> refusal(json::Value document, const std::string& name,
                                    const std::vector<Setting>& settings, std::size_t count) {
   try {
@@ -401,8 +400,7 @@ std::optional<std::string> refusal(json::Value document, const std::string& name
   return std::nullopt;
 }
 
-/// Reading failed after all settings: throws with the setting in front that is to blame, or as it
-/// was when that is the file.
+/// After a failed read, throws the error again. If a setting caused it, names the setting first.
 [[noreturn]] void blame(const json::Value& document, const std::string& name,
                         const std::vector<Setting>& settings) {
   std::optional<std::string> after = refusal(document, name, settings, settings.size());

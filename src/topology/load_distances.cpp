@@ -22,7 +22,7 @@ StatedDistance read_stated_distance(const Node& node, const Host& host) {
     *target = end.name();
     const auto device = device_index(host, *target);
     if (!device || host.devices[*device].kind == DeviceKind::host_bridge)
-      end.fail(fmt::format("\"{}\"", *target), "a device of this host that is no host bridge");
+      end.fail(fmt::format("\"{}\"", *target), "a device of this host other than a host bridge");
   }
   if (stated.from == stated.to)
     node.fail(fmt::format("a distance from \"{}\" to itself", stated.from));
@@ -47,10 +47,9 @@ Remark read_remark(const Node& node) {
 void check_stated(const Host& host, const Node& node) {
   for (const Device& device : host.devices)
     if (device.place_known == false && !numa_index(host, device.under))
-      node.fail(
-          fmt::format("{} has \"place_known\" false and hangs below \"{}\"; then it must hang "
-                      "below a NUMA node",
-                      device.name, device.under));
+      node.fail(fmt::format(
+          "{} has \"place_known\" false, so it must be below a NUMA node and not below \"{}\"",
+          device.name, device.under));
   std::set<std::pair<std::string, std::string>> pairs;
   for (const StatedDistance& stated : host.distances)
     if (!pairs.insert(std::minmax(stated.from, stated.to)).second)

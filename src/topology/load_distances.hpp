@@ -5,16 +5,16 @@
 
 namespace gdr {
 
-// Parts of a host in a topology file that tools stated and no tree says; used by the loader
-// (load.cpp).
+// The parts of a host in a topology file that tools stated and that its tree does not show. Used by
+// load.cpp.
 
-/// {"from", "to", "distance"} of two devices of `host`, which has its devices already. Throws
+/// {"from", "to", "distance"} of two devices of `host`, whose devices are already loaded. Throws
 /// InputError.
 StatedDistance read_stated_distance(const json::Node& node, const Host& host);
 /// {"rule", "severity", "where", "message", "remedy"}. Throws InputError.
 Remark read_remark(const json::Node& node);
-/// Throws InputError where a device without a known place does not hang below a NUMA node, or a
-/// pair is stated twice.
+/// Throws InputError when a device without a known place is not below a NUMA node, or a pair is
+/// stated twice.
 void check_stated(const Host& host, const json::Node& node);
 
 }  // namespace gdr

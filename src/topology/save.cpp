@@ -13,7 +13,7 @@ json::Value nccl_to_json(const std::vector<NcclElement>& elements) {
   return list;
 }
 
-/// Writes only what is known.
+/// Sets a member only if the value is known.
 class Members {
  public:
   void put(std::string_view name, const std::string& text) {

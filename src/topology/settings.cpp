@@ -26,11 +26,11 @@ bool contains(const Fields& fields, std::string_view name) {
   return std::find(fields.begin(), fields.end(), name) != fields.end();
 }
 
-/// Text of the command line as the JSON that the field takes.
+/// Converts command-line text to the JSON value that the field takes.
 json::Value value_of(std::string_view field, const std::string& text) {
   if (field == "acs") {
-    // "on" is what a kernel with an IOMMU sets on ports that can: source validation, both
-    // redirects, upstream forwarding.
+    // "on" means the bits that a kernel with an IOMMU sets where the port supports them: source
+    // validation, both redirects, upstream forwarding.
     if (text == "off" || text == "none") return json::Array{};
     const std::string rest = text == "on" ? "SV+RR+CR+UF" : text;
     json::Array bits;
@@ -79,10 +79,10 @@ json::Array* devices_of(json::Value& host) {
   return devices != nullptr ? devices->as<json::Array>() : nullptr;
 }
 
-/// FIELD alone: every host's software, or every PCIe device's port.
+/// Applies FIELD alone to every host's software or every PCIe device's port.
 bool set_everywhere(json::Value& document, std::string_view field, const json::Value& value) {
   json::Array* hosts = hosts_of(document);
-  if (hosts == nullptr) return true;  // the reader says what is wrong
+  if (hosts == nullptr) return true;  // the reader reports the error
   for (json::Value& host : *hosts) {
     if (host.as<json::Object>() == nullptr) continue;
     if (contains(software_fields, field)) {
@@ -133,7 +133,7 @@ void apply_setting(json::Value& document, const Setting& setting) {
   const json::Value value = value_of(field, setting.value);
   if (dot == std::string::npos) {
     if (!set_everywhere(document, field, value))
-      refuse(setting, fmt::format("\"{}\" is no field of all hosts or devices", field));
+      refuse(setting, fmt::format("\"{}\" is not a field of all hosts or devices", field));
     return;
   }
   const std::string target = setting.key.substr(0, dot);

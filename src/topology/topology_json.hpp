@@ -15,17 +15,17 @@ struct Setting {
   std::string value;
 };
 
-/// Reads a topology file, puts in the server files it refers to, applies `settings` and checks
-/// everything: unknown or missing members, wrong units, names given twice, references to nothing,
+/// Reads a topology file, inserts the server files it refers to, applies `settings` and checks
+/// everything: unknown or missing members, wrong units, duplicate names, dangling references,
 /// cycles. Throws InputError "FILE: at PATH: ...".
 Topology load_topology(const std::string& path, const std::vector<Setting>& settings = {});
 
-/// The same from a document in memory; `name` stands for the file in errors, relative server paths
+/// The same for a document in memory. `name` stands for the file in errors; relative server paths
 /// start at `folder`.
 Topology read_topology(json::Value document, const std::string& name, const std::string& folder,
                        const std::vector<Setting>& settings = {});
 
-/// The JSON form; load_topology() gives the same topology back.
+/// The JSON form; load_topology() returns the same topology from it.
 json::Value to_json(const Topology& topology);
 
 /// Splits KEY=VALUE. Throws InputError.

@@ -26,19 +26,6 @@ std::vector<std::string> files_below(const std::string& folder) {
   return files;
 }
 
-void load_model(const gdr::ModelLibrary& library, const std::string& kind,
-                const std::string& name) {
-  if (kind == "cpu") (void)library.cpu(name);
-  else if (kind == "switch") (void)library.pci_switch(name);
-  else if (kind == "gpu") (void)library.gpu(name);
-  else if (kind == "nic") (void)library.nic(name);
-  else if (kind == "nvme") (void)library.nvme(name);
-  else if (kind == "nvlink") (void)library.nvlink(name);
-  else if (kind == "pcie" && name.starts_with("gen")) (void)library.pcie(std::stoi(name.substr(3)));
-  else if (kind == "fabric") (void)library.fabric(name);
-  else throw gdr::InputError("no kind of model is called " + kind);
-}
-
 TEST(DataFiles, EveryModelLoads) {
   const gdr::ModelLibrary library(project + "/models");
   for (const std::string& file : files_below("models")) {
@@ -47,8 +34,8 @@ TEST(DataFiles, EveryModelLoads) {
     const std::filesystem::path path(file);
     EXPECT_EQ(path.extension(), ".json") << file;
     try {
-      load_model(library, path.parent_path().lexically_relative("models").string(),
-                 path.stem().string());
+      (void)library.find(path.parent_path().lexically_relative("models").string(),
+                         path.stem().string());
     } catch (const gdr::InputError& error) {
       ADD_FAILURE() << error.what();
     }
@@ -63,7 +50,7 @@ void look_up_models(const gdr::ModelLibrary& library, const gdr::Topology& topol
     for (const gdr::Device& device : host.devices) {
       const std::string kind(to_string(device.kind));
       if (kind == "gpu" || kind == "nic" || kind == "nvme" || kind == "switch")
-        load_model(library, kind, known(device.model));
+        (void)library.find(kind, known(device.model));
     }
     for (const gdr::NvLink& link : host.nvlinks)
       if (!link.model.empty()) (void)library.nvlink(link.model);

@@ -1,18 +1,18 @@
-// The tables of docs/models.md and src/topology/model_parameters.hpp must say the same.
+// The tables of docs/models.md follow from the declarations of src/catalog/model.hpp.
 #include <gtest/gtest.h>
 
-#include <map>
+#include <cstdlib>
+#include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
-#include <vector>
 
-#include "src/catalog/model_parameters.hpp"
+#include "src/catalog/model.hpp"
 #include "src/common/file.hpp"
 
 namespace {
 
-/// "BW opt": the type as the document abbreviates it, and whether it may be absent.
-using Parameters = std::vector<std::pair<std::string, std::string>>;
+const std::string document = std::string(GDR_PROJECT_DIR) + "/docs/models.md";
 
 template <typename T>
 std::string type_name() {
@@ -24,63 +24,69 @@ std::string type_name() {
   return "s";
 }
 
-struct Lister {
-  Parameters* out;
+struct TableWriter {
+  std::string& table;
+
   template <typename T>
-  void required(const char* name, const gdr::Parameter<T>& /*parameter*/) {
-    out->emplace_back(name, type_name<T>());
+  void operator()(const gdr::Declaration<T>& said, const gdr::Parameter<T>& /*parameter*/) {
+    add(said, "");
   }
   template <typename T>
-  void optional(const char* name, const std::optional<gdr::Parameter<T>>& /*parameter*/) {
-    out->emplace_back(name, type_name<T>() + " opt");
+  void operator()(const gdr::Declaration<T>& said,
+                  const std::optional<gdr::Parameter<T>>& /*parameter*/) {
+    add(said, "opt");
+  }
+
+ private:
+  template <typename T>
+  void add(const gdr::Declaration<T>& said, const std::string& optional) {
+    EXPECT_STRNE(said.meaning, "") << said.name;
+    table += "| `" + std::string(said.name) + "` | " + type_name<T>() + " | " + optional + " | " +
+             said.meaning + " |\n";
   }
 };
 
 template <typename Model>
-Parameters in_code() {
-  Parameters parameters;
+std::string table_of() {
+  std::string table = "| parameter | type | | meaning |\n|---|---|---|---|\n";
   const Model model;
-  gdr::visit_parameters(model, Lister{&parameters});
-  return parameters;
+  gdr::for_each_parameter(TableWriter{table}, model);
+  return table;
 }
 
-std::string trimmed(std::string text) {
-  text.erase(0, text.find_first_not_of(" `"));
-  text.erase(text.find_last_not_of(" `") + 1);
-  return text;
+/// The document with the declarations' table below each "### models/KIND".
+std::string with_tables_of_the_code(const std::string& text) {
+  std::string result = text;
+  gdr::for_each_kind([&]<typename Model>() {
+    const std::string heading = "\n### models/" + std::string(Model::kind) + "\n\n";
+    const auto found = result.find(heading);
+    ASSERT_NE(found, std::string::npos) << document << " has no heading" << heading;
+    const auto begin = found + heading.size();
+    auto end = begin;
+    while (end < result.size() && result[end] == '|') end = result.find('\n', end) + 1;
+    result.replace(begin, end - begin, table_of<Model>());
+  });
+  return result;
 }
 
-/// Rows "| `name` | type | opt | meaning |" below each "### models/KIND".
-std::map<std::string, Parameters> in_document() {
-  std::map<std::string, Parameters> tables;
-  std::istringstream in(gdr::read_file(std::string(GDR_PROJECT_DIR) + "/docs/models.md"));
-  std::string kind;
-  for (std::string line; std::getline(in, line);) {
-    const std::string heading = "### models/";
-    if (line.starts_with(heading)) kind = line.substr(heading.size());
-    if (kind.empty() || !line.starts_with("| `")) continue;
-    std::istringstream cells(line);
-    std::string cell;
-    std::vector<std::string> row;
-    while (std::getline(cells, cell, '|')) row.push_back(trimmed(cell));
-    if (row.size() < 5) ADD_FAILURE() << "not a row of four cells: " << line;
-    else tables[kind].emplace_back(row[1], row[2] + (row[3].empty() ? "" : " " + row[3]));
-  }
-  return tables;
+TEST(ModelsDocument, SaysWhatTheCodeDeclares) {
+  const std::string text = gdr::read_file(document);
+  const std::string expected = with_tables_of_the_code(text);
+  if (std::getenv("GDR_WRITE_EXPECTED") != nullptr) std::ofstream(document) << expected;
+  else EXPECT_EQ(text, expected) << "run this test with GDR_WRITE_EXPECTED=1 to write the tables";
 }
 
-TEST(ModelsDocument, SaysWhatTheCodeReads) {
-  const std::map<std::string, Parameters> code{
-      {"cpu", in_code<gdr::CpuModel>()},       {"switch", in_code<gdr::SwitchModel>()},
-      {"gpu", in_code<gdr::GpuModel>()},       {"nic", in_code<gdr::NicModel>()},
-      {"nvme", in_code<gdr::NvmeModel>()},     {"nvlink", in_code<gdr::NvlinkModel>()},
-      {"fabric", in_code<gdr::FabricModel>()}, {"pcie", in_code<gdr::PcieModel>()}};
-  const auto document = in_document();
-  for (const auto& [kind, parameters] : code) {
-    ASSERT_TRUE(document.contains(kind)) << kind;
-    EXPECT_EQ(document.at(kind), parameters) << kind;
-  }
-  EXPECT_EQ(document.size(), code.size());
+TEST(ModelsDocument, NoKindDeclaresANameTwice) {
+  gdr::for_each_kind([]<typename Model>() {
+    std::set<std::string> names;
+    const Model model;
+    gdr::for_each_parameter(
+        [&](const auto& said, const auto& /*parameter*/) {
+          EXPECT_TRUE(names.insert(said.name).second) << Model::kind << ": " << said.name;
+        },
+        model);
+    EXPECT_FALSE(names.empty()) << Model::kind;
+  });
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_F(File, ErrorsNameThePathAndTheReason) {
             "/dev/full: cannot write it: No space left on device");
   std::filesystem::resize_file((gdr::write_file(none, "x"), none), std::uintmax_t{65} << 20U);
   EXPECT_EQ(error_of([&] { (void)gdr::read_file(none); }),
-            none + ": larger than 64 MiB, more than any file that gdr reads");
+            none + ": larger than 64 MiB, the limit for all files");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST(Json, RefusesAndSaysWhere) {
             "f.json: at line 1, column 1: syntax error while parsing value - unexpected end of "
             "input; expected '[', '{', or a literal");
   EXPECT_EQ(parse_error("{\"a\": 1, \"b\": 2, \"a\": 3}"),
-            "f.json: at /: the name \"a\" stands twice in one object; it must be unique");
+            "f.json: at /: the name \"a\" appears twice in one object; it must be unique");
   EXPECT_EQ(parse_error("18446744073709551615"),
             "f.json: at /: the integer 18446744073709551615 is too large");
   EXPECT_EQ(parse_error("9223372036854775808"),
@@ -65,7 +65,7 @@ TEST(Json, RefusesAndSaysWhere) {
   std::string zeros;
   for (int i = 0; i < 64; ++i) zeros += "/0";
   EXPECT_EQ(parse_error(R"({"a": [1, {"b": 2, "c": {"d": 1, "d": 2}}]})"),
-            "f.json: at /a/1/c: the name \"d\" stands twice in one object; it must be unique");
+            "f.json: at /a/1/c: the name \"d\" appears twice in one object; it must be unique");
   EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "no error");
   EXPECT_EQ(parse_error(std::string(65, '[') + std::string(65, ']')),
             "f.json: at " + zeros + ": nested deeper than 64 levels");

@@ -121,7 +121,7 @@ TEST(Units, TextIsShort) {
   EXPECT_EQ(to_string(gdr::parse_duration("2s")), "2s");
 }
 
-/// The seed is fixed and printed with a failure, so that it can be had again.
+/// The seed is fixed and printed on failure, so that a failure can be reproduced.
 TEST(Units, TextIsReadBackToTheSameValue) {
   constexpr unsigned seed = 4711;
   std::mt19937_64 random(seed);
@@ -141,7 +141,7 @@ TEST(Units, TextIsReadBackToTheSameValue) {
     EXPECT_EQ(gdr::parse_duration(to_string(Duration{value})).seconds, value);
 }
 
-// Both sides of each bound.
+// Test both sides of each bound.
 TEST(Units, BoundsOfTheField) {
   EXPECT_EQ(gdr::parse_bandwidth("1000TB/s").bytes_per_second, 1e15);
   EXPECT_EQ(gdr::parse_bandwidth("1kB/s").bytes_per_second, 1e3);

@@ -1,6 +1,6 @@
-// Troubles that people had, each a folder of tests/cases: what they held, and the answer it must
-// give. The same with names, order and a field that does not matter changed, and with the cause
-// removed.
+// Problems that people reported, one per folder of tests/cases: their files and the expected
+// answer. The answer must be the same after a change of names, order or an irrelevant field, and
+// the finding must disappear with its cause.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct Case {
   std::vector<NamedText> inputs;
   std::vector<Expected> find;
   std::vector<std::string> absent;
-  std::vector<std::string> says_remedy;  ///< of the first
+  std::vector<std::string> says_remedy;  ///< remedy of the first finding
   std::vector<std::pair<std::string, std::string>> same;
   std::vector<std::pair<std::string, std::string>> cure;
   std::vector<std::string> gone;

@@ -127,7 +127,7 @@ TEST(Doctor, AModuleThatIsNotLoadedAppearsAndGoesAway) {
   EXPECT_NE(find(examine(one), "peermem-missing"), nullptr);
   one.files.add_file("proc/modules", "nvidia_peermem 1 0 - Live 0x0\n");
   EXPECT_EQ(find(examine(one), "peermem-missing"), nullptr);
-  EXPECT_NE(find(examine(one), "peermem-not-seen"), nullptr) << "memory_peers is not there";
+  EXPECT_NE(find(examine(one), "peermem-not-seen"), nullptr) << "memory_peers does not exist";
   one.files.add_file("sys/kernel/mm/memory_peers/nv_mem/version", "1.3\n");
   EXPECT_EQ(find(examine(one), "peermem-not-seen"), nullptr);
 }

@@ -22,7 +22,7 @@ FabricOptions options() {
   return made;
 }
 
-/// A fault text: accepted, or refused in one line.
+/// A fault text must be accepted, or refused in one line.
 void read_faults(std::string_view text, std::vector<PortOptions>& ports) {
   try {
     apply_faults(text, ports);
@@ -44,7 +44,7 @@ void look_at(const Frame& frame) {
              "corruption that changes nothing");
 }
 
-/// The stream into port 0 of a switch, to the end; every frame must be accounted for.
+/// Sends the whole stream to port 0 of a switch; every frame must be accounted for.
 void carry(FrameView stream, const FabricOptions& with) {
   SwitchCore core(with);
   for (std::size_t port = 0; port < with.ports.size(); ++port) core.connect(port);
@@ -66,7 +66,7 @@ void carry(FrameView stream, const FabricOptions& with) {
 
 }  // namespace
 
-/// The first line is a fault text, the rest a stream of frames as QEMU writes it.
+/// The first line is a fault text; the rest is a stream of frames as QEMU writes it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto line = std::min(text.find('\n'), size);

@@ -9,8 +9,8 @@
 #include "src/import/machine.hpp"
 #include "src/topology/topology_json.hpp"
 
-/// What an importer accepts must be a topology that the loader accepts and that the graph can be
-/// built of.
+/// If an importer accepts the input, the loader must accept the topology, and its graph must be
+/// buildable.
 inline void import_or_refuse(std::string text, const char* name) {
   gdr::Topology topology;
   try {
@@ -21,6 +21,6 @@ inline void import_or_refuse(std::string text, const char* name) {
     return;
   }
   gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology,
-             "written and read again, it is another topology");
+             "the topology differs after writing and reading");
   const gdr::Graph graph(topology);
 }

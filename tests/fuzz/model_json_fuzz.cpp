@@ -12,9 +12,9 @@
 
 namespace {
 
-/// A folder of models with one file of each kind, made once; /dev/shm keeps the writing cheap.
+/// A folder with one model of each kind, made once; /dev/shm keeps writing cheap.
 const std::string& folder() {
-  // Never destroyed: the exit handler needs it.
+  // Never destroyed, since the exit handler needs it.
   static const std::string& path = *new std::string([] {
     const bool shm = std::filesystem::is_directory("/dev/shm");
     std::string name =
@@ -45,7 +45,8 @@ void load(std::string_view text, const char* kind, Load read) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // One reader an input, the one that the text names: seven would share one input's time.
+  // One reader per input, which the text names; otherwise seven readers would share each input's
+  // time.
   if (text.find("\"cpu\"") != std::string_view::npos)
     load(text, "cpu", [](const auto& models) { (void)models.cpu("m"); });
   else if (text.find("\"gpu\"") != std::string_view::npos)

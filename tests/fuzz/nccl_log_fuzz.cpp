@@ -5,7 +5,7 @@
 #include "src/common/error.hpp"
 #include "src/nccl/log.hpp"
 
-/// Logs of NCCL_DEBUG=INFO, of a version that they name, of a new one and of an old one.
+/// Reads an NCCL_DEBUG=INFO log with its own version, a new version and an old one.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   for (const char* version : {"", "2.30.3", "2.4.8"}) {

@@ -7,7 +7,7 @@
 #include "src/nccl/xml/read.hpp"
 #include "src/topology/topology_json.hpp"
 
-/// What the importer accepts must be a topology that the loader accepts.
+/// If the importer accepts the input, the loader must accept the topology.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   gdr::Topology topology;
@@ -19,6 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   gdr::check(gdr::read_topology(to_json(topology), "again", "") == topology,
-             "written and read again, it is another topology");
+             "the topology differs after writing and reading");
   return 0;
 }

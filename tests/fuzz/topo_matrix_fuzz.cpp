@@ -3,7 +3,7 @@
 
 #include "tests/fuzz/import_fuzz.hpp"
 
-/// Rows below the head of a table of nvidia-smi.
+/// Rows below the header of a table of nvidia-smi.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   import_or_refuse(text, "fuzz");

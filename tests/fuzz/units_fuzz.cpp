@@ -9,12 +9,12 @@
 
 namespace {
 
-/// What is accepted must survive being printed and read again.
+/// An accepted value must be the same after printing and parsing.
 template <typename Parse>
 void round_trip(std::string_view text, Parse parse) {
   try {
     const auto value = parse(text);
-    gdr::check(parse(to_string(value)) == value, "printed and read again, it is another value");
+    gdr::check(parse(to_string(value)) == value, "the value differs after printing and parsing");
   } catch (const gdr::InputError& error) {
     gdr::check(std::string_view(error.what()).find('\n') == std::string_view::npos,
                "an error of more than one line");

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,9 +9,9 @@
 
 #include "emu/machine/gpu_memory.hpp"
 #include "emu/machine/pci_overlay.hpp"
-#include "sim/flow/flow_builder.hpp"
 #include "src/common/error.hpp"
 #include "src/import/machine.hpp"
+#include "src/report/names.hpp"
 #include "src/verdict/host_verdict.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/support/simulation.hpp"
@@ -95,10 +94,11 @@ Topology doubled(const Topology& topology) {
   return two;
 }
 
-std::set<std::string> names_of(const Hardware& hardware, const std::vector<Hop>& links) {
-  std::set<std::string> names;
-  for (const Hop& hop : links) names.insert(link_resource(hardware, hop));
-  return names;
+/// The link of a hop, in its direction.
+ResourceId link_of(const Graph& graph, const Hop& hop) {
+  const Edge& edge = graph.edge(hop.edge);
+  return {ResourceKind::link, graph.device({edge.host, edge.index}),
+          hop.up ? Direction::up : Direction::down};
 }
 
 /// A prediction against the bounds of the accesses that it consists of.
@@ -111,14 +111,15 @@ void compare(const Machine& machine, const Transfer& transfer,
                            machine.topology.name, to_string(transfer.path),
                            label(machine.topology, transfer.from),
                            label(machine.topology, transfer.to), least.gigabytes_per_second(),
-                           predicted.bandwidth.gigabytes_per_second(), predicted.bottleneck));
+                           predicted.bandwidth.gigabytes_per_second(),
+                           name(machine.hardware, predicted.bottleneck)));
   EXPECT_GE(least.bytes_per_second, predicted.bandwidth.bytes_per_second * (1 - tolerance));
-  if (predicted.bottleneck.find(" link ") == std::string::npos) return;
-  std::set<std::string> places;
+  if (!is(predicted.bottleneck, ResourceKind::link)) return;
+  std::set<ResourceId> links;
   for (const AccessBound& bound : bounds)
     if (bound.rate <= least * (1 + tolerance))
-      places.merge(names_of(machine.hardware, bound.links));
-  EXPECT_TRUE(places.contains(predicted.bottleneck)) << fmt::format("{}", fmt::join(places, ", "));
+      for (const Hop& hop : bound.links) links.insert(link_of(machine.graph, hop));
+  EXPECT_TRUE(links.contains(std::get<ResourceId>(predicted.bottleneck)));
 }
 
 /// `initiator` reads or writes `target` on one host: the drive or the first GPU.
@@ -327,7 +328,7 @@ TEST(OneTruth, ALinkThatNobodyStatesIsNoFasterThanTheCpusPorts) {
   expect_close("host memory, GB/s",
                lab.hardware.payload_rate({4, 16}, 512_B).gigabytes_per_second(),
                predicted.bandwidth.gigabytes_per_second(), 1e-3);
-  EXPECT_NE(predicted.bottleneck.find(" link "), std::string::npos) << predicted.bottleneck;
+  EXPECT_TRUE(is(predicted.bottleneck, ResourceKind::link));
   const auto guest = guest_links(Machine(lab.topology));
   EXPECT_EQ(guest.at(2), (PcieLink{4, 16}));
   EXPECT_EQ(guest.at(3), (PcieLink{4, 16}));
@@ -348,7 +349,8 @@ TEST(OneTruth, ATranslatingIommuSendsPeersUpForCheckAndForPredict) {
   expect_close("writes, GB/s", 6.626, pair.bandwidth.write->gigabytes_per_second(), 1e-3);
   const Prediction gdr = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, bulk));
   expect_close("predicted, GB/s", 6.626, gdr.bandwidth.gigabytes_per_second(), tolerance);
-  EXPECT_NE(gdr.bottleneck.find("sw0 link "), std::string::npos) << gdr.bottleneck;
+  EXPECT_TRUE(name(lab.hardware, gdr.bottleneck).find("/sw0 link ") != std::string::npos)
+      << name(lab.hardware, gdr.bottleneck);
 }
 
 TEST(OneTruth, AnUnnamedDriveIsOfItsLinksGeneration) {

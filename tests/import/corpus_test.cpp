@@ -1,4 +1,4 @@
-// Every published listing beside the tree is imported, or refused with the right reason.
+// Every published listing in the shared folder is imported, or refused for the right reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 namespace gdr {
 namespace {
 
-/// Files that tell of no machine, by their name, and what the refusal must say.
+/// Files that do not describe a machine, by name, and part of the expected refusal.
 const std::map<std::string, std::string> refused{
-    {"nvidia-dgx-gb10.xml", "without any PCI device"},
+    {"nvidia-dgx-gb10.xml", "without PCI devices"},
     {"nvidia-dgx-gb10.tar.bz2", "no PCI device"},
     {"threadripper-2x5090-t.txt", "give lspci -tv"},
-    {"grub.txt", "only facts of the host"},
+    {"grub.txt", "it has facts of the host but"},
     {"2pa-pcidomain32bits.tar.bz2",
      "no GPU, NIC or drive among them"},  // a guest whose NIC is virtio
-    {"lscpu.txt", "only lscpu"},
-    {"numactl.txt", "only lscpu"},
+    {"lscpu.txt", "it has lscpu but"},
+    {"numactl.txt", "it has lscpu but"},
     {"measurements.txt", "gdr verify"},
     {"graph.xml", "a graph file"},
     {"ncv4-graph.xml", "a graph file"},
     {"index.json", "neither a topology"},
-    {"README.md", "nothing in it tells of a machine"}};
+    {"README.md", "it does not describe a machine"}};
 
 std::vector<std::string> corpus() {
   std::vector<std::string> files;
@@ -66,7 +66,7 @@ TEST(ImportCorpus, EveryFileIsImportedOrRefusedWithTheReason) {
   EXPECT_GE(refusals, 10U);
 }
 
-/// The published matrices: each cell that is no NVLink is the distance of its pair again.
+/// The published tables: each cell except NVLinks must be the distance of its pair.
 TEST(ImportCorpus, AMatrixGivesItsOwnDistancesAndNoSwitches) {
   if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;
   std::size_t cells = 0;
@@ -89,8 +89,7 @@ TEST(ImportCorpus, AMatrixGivesItsOwnDistancesAndNoSwitches) {
   EXPECT_GT(cells, 1500U);
 }
 
-/// The same machine from all its listings: the tree, the details and the table agree, and each adds
-/// what it has.
+/// All listings of one machine together: tree, details and table agree, and each adds facts.
 TEST(ImportCorpus, OneMachineFromAllItsListings) {
   if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;
   const ModelLibrary models(std::string(GDR_PROJECT_DIR) + "/models");
@@ -106,7 +105,7 @@ TEST(ImportCorpus, OneMachineFromAllItsListings) {
         << remark.rule << ": " << remark.message;
   EXPECT_EQ(host.sockets.at(0).model, "threadripper-pro-7000");
   EXPECT_EQ(host.software.iommu, IommuMode::off);
-  EXPECT_TRUE(host.distances.empty()) << "the tree says all of them";
+  EXPECT_TRUE(host.distances.empty()) << "the tree shows all of them";
   const auto device = [&](const std::string& name) { return get(all, find_device(all, name)); };
   EXPECT_EQ(device("gpu0").model, "rtx-6000-ada");
   EXPECT_EQ(device("gpu1").bar_size, parse_bytes("64GiB"));
@@ -116,12 +115,12 @@ TEST(ImportCorpus, OneMachineFromAllItsListings) {
   EXPECT_EQ(device("nic2").link, (PcieLink{5, 16}));
   EXPECT_EQ(device("nic2").max_payload, parse_bytes("512B"));
 
-  // Whatever comes first, it is the same machine.
+  // The order of the inputs does not matter.
   std::reverse(files.begin(), files.end());
   Topology reversed = import_machine(files, &models);
   EXPECT_EQ(reversed.hosts.at(0).devices, host.devices);
 
-  // Each listing that shows the pairs gives them the same distances.
+  // All listings give the pairs the same distances.
   const auto distance = [](const Topology& topology, const char* a, const char* b) {
     return smi_distance(Graph(topology), find_device(topology, a), find_device(topology, b));
   };
@@ -131,7 +130,7 @@ TEST(ImportCorpus, OneMachineFromAllItsListings) {
   EXPECT_EQ(distance(tree, "gpu0", "gpu1"), "PHB");
   EXPECT_EQ(distance(all, "gpu0", "gpu1"), "PHB");
   EXPECT_EQ(distance(table, "gpu0", "nic0"), "NODE");
-  EXPECT_EQ(distance(tree, "gpu0", "nic2"), "NODE/SYS") << "the tree does not say NUMA nodes";
+  EXPECT_EQ(distance(tree, "gpu0", "nic2"), "NODE/SYS") << "the tree does not show NUMA nodes";
   EXPECT_EQ(distance(all, "gpu0", "nic2"), "NODE");
   EXPECT_EQ(distance(all, "nic2", "nic3"), "PIX");
 }

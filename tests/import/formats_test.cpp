@@ -1,4 +1,4 @@
-// sysfs, dumps of rdma_topo, hwloc, facts of the host, and what is told apart from what.
+// sysfs, dumps of rdma_topo, hwloc, facts of the host, and the recognition of formats.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ std::string distance(const Topology& topology, const char* a, const char* b) {
   return smi_distance(Graph(topology), find_device(topology, a), find_device(topology, b));
 }
 
-/// A copied /sys in a folder of its own.
+/// A copy of /sys in a temporary folder.
 class Sysfs : public testing::Test {
  protected:
   Sysfs() { fs::remove_all(root_); }
@@ -215,7 +215,7 @@ TEST(Hwloc, AllVersionsGiveTheSameTree) {
     EXPECT_EQ(device(topology, "nic0").rdma_device, "mlx5_2");
     EXPECT_EQ(device(topology, "hb0").under, "numa1");
     EXPECT_EQ(distance(topology, "gpu0", "nic0"), "PIX");
-    EXPECT_EQ(device(topology, "gpu0").link, std::nullopt) << "63 GB/s are several links";
+    EXPECT_EQ(device(topology, "gpu0").link, std::nullopt) << "63 GB/s fits several links";
   }
   EXPECT_EQ(import_text(two).hosts.at(0).sockets.at(0).model, "sapphire-rapids");
 }
@@ -245,7 +245,7 @@ TEST(HostFacts, WhatIsPastedBesideAListingCounts) {
       "Vendor ID:   AuthenticAMD\nCPU family:  25\nModel:  17\nSocket(s):  2\nNUMA node(s):  2\n");
   const Software& software = topology.hosts.at(0).software;
   EXPECT_EQ(software.kernel, "5.15.0-91-generic");
-  EXPECT_EQ(software.nvidia_peermem, false) << "lsmod was there and had no nvidia_peermem";
+  EXPECT_EQ(software.nvidia_peermem, false) << "lsmod did not list nvidia_peermem";
   EXPECT_EQ(software.open_kernel_modules, true);
   EXPECT_EQ(software.cuda, "12.2");
   EXPECT_EQ(software.nccl_version, "2.18.6");
@@ -254,20 +254,19 @@ TEST(HostFacts, WhatIsPastedBesideAListingCounts) {
   EXPECT_EQ(import_text(listing + "\nNCCL version .1\nCUDA Version: ..\n").hosts.at(0).software,
             Software{})
       << "found by fuzzing: no versions";
-  EXPECT_EQ(import_text(listing).hosts.at(0).software, Software{}) << "nothing said, nothing known";
+  EXPECT_EQ(import_text(listing).hosts.at(0).software, Software{}) << "nothing is known";
 }
 
 TEST(Recognise, WhatIsNoMachineIsRefusedByWhatItIs) {
   EXPECT_EQ(refusal(""), "input: empty");
-  EXPECT_NE(refusal("hello\n").find("nothing in it tells of a machine"), std::string::npos);
+  EXPECT_NE(refusal("hello\n").find("it does not describe a machine"), std::string::npos);
   EXPECT_NE(refusal("{\"format\": 1}").find("neither a topology"), std::string::npos);
   EXPECT_NE(refusal("<graphs version=\"1\"/>").find("a graph file"), std::string::npos);
   EXPECT_NE(refusal("host:1:1 [0] NCCL INFO Channel 00\n").find("gdr nccl --log"),
             std::string::npos);
   EXPECT_NE(refusal("BZh91AY&SYgarbage").find("archive"), std::string::npos);
-  EXPECT_NE(
-      refusal("<topology><object type=\"Machine\"/></topology>").find("without any PCI device"),
-      std::string::npos);
+  EXPECT_NE(refusal("<topology><object type=\"Machine\"/></topology>").find("without PCI devices"),
+            std::string::npos);
   std::string deep;
   for (int i = 0; i < 10'000; ++i) deep += "<object type=\"Group\">";
   EXPECT_NE(refusal("<topology>" + deep), "imported");

@@ -1,6 +1,6 @@
-// What was captured in a guest of `gdr emulate tests/emulation/one-switch.json`, beside that
-// topology; the guest tests do the same with guests of their own. In tests/data/captures QEMU's own
-// functions are left out, but the management interface.
+// Compares captures from a guest of `gdr emulate tests/emulation/one-switch.json` with that
+// topology; the guest tests do the same with live guests. The captures in tests/data/captures omit
+// QEMU's own functions except the management interface.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,8 +103,8 @@ TEST(GuestCapture, ADifferentTreeIsNamed) {
 TEST(GuestCapture, ItsManagementInterfaceIsNoNic) {
   observed::Capture one = captured();
   EXPECT_EQ(nics_of(imported(one)), 1U);
-  // The same function with an RDMA device is one, whatever its ID: a topology's NIC without an ID
-  // in a guest.
+  // A function with an RDMA device is a NIC, whatever its ID: in a guest a topology's NIC may have
+  // no ID.
   one.files.add_link("sys/class/infiniband/rxe1", "/sys/devices/virtual/infiniband/rxe1");
   one.files.add_link("sys/devices/virtual/infiniband/rxe1/device",
                      "/sys/devices/pci0000:00/0000:00:04.0");

@@ -50,7 +50,7 @@ TEST(LspciTree, BridgesBecomeSwitchesAndHostBridges) {
   EXPECT_EQ(device(topology, "nvme0").under, "hb0");
   EXPECT_EQ(distance(topology, "gpu0", "nic0"), "PIX");
   EXPECT_EQ(distance(topology, "nic0", "nic1"), "PIX");
-  EXPECT_EQ(distance(topology, "gpu0", "nvme0"), "NODE/SYS") << "no NUMA node is said";
+  EXPECT_EQ(distance(topology, "gpu0", "nvme0"), "NODE/SYS") << "the NUMA nodes are unknown";
 }
 
 TEST(LspciTree, LinesThatGrepTookAwayLeaveTheirChildrenWithoutParents) {
@@ -83,7 +83,7 @@ TEST(LspciTree, WithoutNamesAListGivesThem) {
     import_text(bare);
     FAIL() << "a tree without names was imported";
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("without their names"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("their names are missing"), std::string::npos)
         << error.what();
   }
   const Topology topology =
@@ -225,7 +225,7 @@ TEST(LspciDetails, InAVirtualMachineBridgesAreMadeUp) {
   EXPECT_EQ(device(topology, "sw0").model, "virtual-bridge");
 }
 
-/// Found by fuzzing: what is imported must be a topology that loads.
+/// Found by fuzzing: an imported topology must load.
 TEST(LspciDetails, ABarThatNoGpuHasIsPassedOver) {
   const auto size = [](const std::string& text) {
     return device(import_text("01:00.0 3D controller: NVIDIA Corporation Device 2330\n\tRegion 2: "
@@ -236,7 +236,7 @@ TEST(LspciDetails, ABarThatNoGpuHasIsPassedOver) {
   };
   EXPECT_EQ(size("4T"), parse_bytes("4TiB"));
   EXPECT_EQ(size("8T"), std::nullopt);
-  EXPECT_EQ(size("96G"), std::nullopt) << "no power of two";
+  EXPECT_EQ(size("96G"), std::nullopt) << "not a power of two";
 }
 
 TEST(LspciDetails, NamesAndPlaceOfEscapesDoNotMatter) {

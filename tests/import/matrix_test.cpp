@@ -57,7 +57,7 @@ TEST(TopoMatrix, GivesClassesAndNoSwitches) {
   EXPECT_EQ(read_topology(to_json(topology), "again", ""), topology);
 }
 
-/// The way of a pair follows its class: one switch, several, the CPU, two sockets.
+/// The route of a pair follows its distance: one switch, several, the CPU, two sockets.
 TEST(TopoMatrix, TheVerdictFollowsTheClass) {
   const Topology topology = import_text(table);
   const ModelLibrary models(std::string(GDR_PROJECT_DIR) + "/models");
@@ -122,7 +122,7 @@ TEST(TopoMatrix, RowsThatAreCutOrMalformedLeaveTheOthersStanding) {
   const Topology cut = import_text(
       "\tGPU0\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\tNODE\t0-19\t0\nNIC0\tPI");
   EXPECT_EQ(distance(cut, "gpu0", "nic0"), "PIX");
-  EXPECT_EQ(distance(cut, "nic0", "nic1"), "unknown") << "no row says it";
+  EXPECT_EQ(distance(cut, "nic0", "nic1"), "unknown") << "no row shows it";
   const Topology wide = import_text(
       "\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
       "GPU0\t X \tPIX\tPHB\t0-7\t0\nGPU1\tPIX\tPHB\t X \tPHB\t0-7\t0\nGPU2\tPHB\tPHB\t X "
@@ -153,8 +153,8 @@ TEST(TopoMatrix, NvlinksGoThroughSwitchesWhereAGpuHasNotEnoughForAll) {
   EXPECT_EQ(distance(switched, "gpu1", "gpu7"), "NV12");
 }
 
-/// Found by fuzzing: a listing with NICs alone and a table with GPUs, too, must not name devices
-/// twice.
+/// Found by fuzzing: with a listing of NICs and a table that also has GPUs, device names must be
+/// unique.
 TEST(TopoMatrix, ANicHasNoNvlink) {
   const Topology topology = import_text(
       "\tGPU0\tGPU1\tNIC0\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nNIC0\tNV4\tSYS\t X \n");

@@ -28,7 +28,7 @@ TEST(NcclExport, GivesEveryPublishedFileBack) {
       const std::string text = read_file(file);
       if (text.find("<graphs") != std::string::npos) continue;
       const Topology topology = import_nccl_xml(std::vector<NamedText>{{text, file}}, &models);
-      // Through the JSON form, as a user's file goes.
+      // Through the JSON form, like a user's file.
       const Topology read = read_topology(to_json(topology), file, ".");
       const std::string exported = export_nccl_xml(read, 0, &models);
       EXPECT_EQ(xml::parse(exported, file), xml::parse(text, file));

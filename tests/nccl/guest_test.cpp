@@ -1,4 +1,5 @@
-// A topology file for a virtual machine, made of the host's tree and of what is passed through.
+// Topology files for virtual machines, from the host's tree and the devices that are passed
+// through.
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"
@@ -22,7 +23,7 @@ const ModelLibrary& library() {
 
 Topology dgx() { return load_topology(project + "/topologies/servers/dgx-a100.json"); }
 
-/// All GPUs and NICs of the host, at new addresses in an order of the guest's own.
+/// Passes through all GPUs and NICs of the host, at new addresses and in another order.
 std::string everything(const Host& host) {
   std::string map = "# host guest\n";
   int bus = 200;
@@ -69,8 +70,8 @@ TEST(NcclGuest, KeepsEveryDistanceOfTheHost) {
   EXPECT_EQ(pairs, 18U * 18U);
 }
 
-/// The trouble that such files are for: without one all devices of the guest hang below the CPU,
-/// and NCCL keeps GPUDirect RDMA off.
+/// The problem that such files solve: without one all devices of the guest are directly below the
+/// CPU, so NCCL does not use GPUDirect RDMA.
 TEST(NcclGuest, BringsGpuDirectRdmaBack) {
   const Topology host = dgx();
   const std::string with = guest_of(host, everything(host.hosts[0]));
@@ -99,7 +100,7 @@ TEST(NcclGuest, LeavesOutWhatIsNotPassedThrough) {
   for (const Device& device : guest.hosts[0].devices)
     others += device.kind == DeviceKind::pci_switch ? 0 : 1;
   EXPECT_EQ(others, 2U) << text;
-  EXPECT_EQ(text.find("affinity"), std::string::npos) << "the guest has cores of its own";
+  EXPECT_EQ(text.find("affinity"), std::string::npos) << "the guest has different cores";
   EXPECT_EQ(text.find("<gpu"), std::string::npos) << "NCCL asks the driver";
   EXPECT_EQ(text.find("<nvlink"), std::string::npos);
   EXPECT_NE(text.find(R"(busid="ffff:ff:00.0")"), std::string::npos) << text;
@@ -119,21 +120,22 @@ void expect_refused(const std::string& map, const std::string& message) {
 }
 
 TEST(NcclGuest, BadMapsAreRefused) {
-  expect_refused("", "map: names no device; each line is HOST-ADDRESS GUEST-ADDRESS");
+  expect_refused("", "map: it names no device; each line is HOST-ADDRESS GUEST-ADDRESS");
   expect_refused("gpu0\n",
                  "map:1: expected \"HOST-ADDRESS GUEST-ADDRESS\" or \"numa NAME NUMBER\"");
-  expect_refused("gpu0 1:2\n", "map:1: \"1:2\" is no PCI address, as in 0001:00:00.0");
-  expect_refused("gpu0 1:2:0.9\n", "map:1: \"1:2:0.9\" is no PCI address, as in 0001:00:00.0");
+  expect_refused("gpu0 1:2\n", "map:1: \"1:2\" is not a PCI address such as 0001:00:00.0");
+  expect_refused("gpu0 1:2:0.9\n", "map:1: \"1:2:0.9\" is not a PCI address such as 0001:00:00.0");
   expect_refused("gpu0 0001:00:00.9\n",
-                 "map:1: \"0001:00:00.9\" is no PCI address, as in 0001:00:00.0");
+                 "map:1: \"0001:00:00.9\" is not a PCI address such as 0001:00:00.0");
   expect_refused("gpu0 0001:00:00.0\n\ngpu0 0002:00:00.0 # again\n",
-                 "map:3: gpu0 is in line 1, too");
+                 "map:3: gpu0 is also in line 1");
   expect_refused("gpu0 0001:00:00.0\ngpu1 01:00.0\nnic0 0000:01:00.0\n",
-                 "map:3: 0000:01:00.0 is in line 2, too");
+                 "map:3: 0000:01:00.0 is also in line 2");
   expect_refused("gpu77 0001:00:00.0\n",
                  "map:1: host h0 has no device gpu77; gdr show lists names and addresses");
   expect_refused("gpu0 0001:00:00.0\nnuma nowhere 1\n", "map:2: host h0 has no NUMA node nowhere");
-  expect_refused("gpu0 0001:00:00.0\nnuma numa0 -1\n", "map:2: \"-1\" is no number of a NUMA node");
+  expect_refused("gpu0 0001:00:00.0\nnuma numa0 -1\n",
+                 "map:2: \"-1\" is not the number of a NUMA node");
 }
 
 TEST(NcclGuest, MadeUpAddressesKeepClearOfGivenOnes) {

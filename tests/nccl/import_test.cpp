@@ -163,7 +163,7 @@ TEST(NcclImport, FindsModels) {
   EXPECT_EQ(device(topology, "gpu2").model, "a100-sxm4-40gb") << "without <gpu dev> the last one";
   EXPECT_EQ(device(topology, "nic0").model, "connectx-7");
   EXPECT_EQ(device(topology, "gpu0").model, "mi100");
-  EXPECT_EQ(device(topology, "gpu1").model, "") << "gfx90a is in several boards";
+  EXPECT_EQ(device(topology, "gpu1").model, "") << "several boards have gfx90a";
 }
 
 TEST(NcclImport, TakesAByteOrderMark) {
@@ -174,14 +174,14 @@ TEST(NcclImport, SaysWhatIsWrong) {
   EXPECT_EQ(refusal("<graphs version=\"1\"/>"),
             "machine.xml: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology "
             "(NCCL_TOPO_FILE)");
-  EXPECT_EQ(refusal("<topology/>"), "machine.xml: a hwloc topology, not one of NCCL");
+  EXPECT_EQ(refusal("<topology/>"), "machine.xml: a topology of hwloc, not of NCCL");
   EXPECT_EQ(refusal("<system version=\"3\"/>"),
             "machine.xml: <system> has version \"3\", allowed: 1 (NCCL), 2 (RCCL)");
   EXPECT_EQ(refusal("<system version=\"1\"/>"), "machine.xml: <system> has no <cpu>");
   EXPECT_EQ(refusal("<system version=\"1\"><cpu/></system>"),
-            "machine.xml: a <cpu> without numaid, or with one that is no number from -1 to 4095");
+            "machine.xml: a <cpu> has no numaid, or one that is not a number from -1 to 4095");
   EXPECT_EQ(refusal("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>"),
-            "machine.xml: numaid 0 stands twice in a host");
+            "machine.xml: numaid 0 appears twice in a host");
   EXPECT_EQ(refusal("<system version=\"1\">\n<cpu numaid=\"0\"/>\n</sys>"),
             "machine.xml:3: not an XML file: Start-end tags mismatch");
   EXPECT_EQ(refusal(""), "machine.xml:1: not an XML file: No document element found");
@@ -215,7 +215,7 @@ TEST(NcclImport, ReadsEveryPublishedFile) {
       const Topology topology = import_nccl_xml(std::vector<std::string>{file}, &models);
       ++imported;
       EXPECT_EQ(read_topology(to_json(topology), file, "."), topology)
-          << "the JSON form gives the same topology back";
+          << "the JSON form returns the same topology";
     } catch (const InputError& error) {
       EXPECT_EQ(
           error.what(),

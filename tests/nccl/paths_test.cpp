@@ -32,7 +32,7 @@ std::string flags(const json::Value& pair) {
   return fmt::format("[{}, {}]", integer(list(pair)[0]), integer(list(pair)[1]));
 }
 
-/// What NCCL answered for one file in one version, held against the model.
+/// Compares NCCL's answers for one file and version with the model.
 class Comparison {
  public:
   Comparison(const Topology& topology, const json::Value& expected)
@@ -90,7 +90,7 @@ class Comparison {
       expect_path(mine.path, at(pair, "path"), at(pair, "bw"), what);
     }
   }
-  /// Every level that was asked for, and PXN off.
+  /// Tests every recorded level, and PXN off.
   void compare_gdr() {
     const json::Array& pairs = list(at(expected_, "gpu_net"));
     if (pairs.empty()) return;
@@ -167,7 +167,8 @@ nccl::View view_of(const std::string& text, const nccl::Settings& settings) {
                     settings);
 }
 
-/// A Grace Hopper: the GPU is at the CPU by C2C and by a PCIe port, the NIC at a port of its own.
+/// A Grace Hopper: the GPU is connected to the CPU by C2C and by a PCIe port, the NIC by another
+/// port.
 constexpr const char* grace_hopper = R"(<system version="1"><cpu numaid="0" arch="arm64">
   <pci busid="0009:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
     <gpu dev="0" sm="90" rank="0" gdr="1"><c2c bw="44712" count="10"/></gpu></pci>
@@ -191,8 +192,7 @@ TEST(NcclPaths, CountsC2cByVersion) {
   EXPECT_EQ(answer("2.28.9"), "P2C GDR");
   EXPECT_EQ(answer("2.28.9", false), "P2C no GDR");
   EXPECT_EQ(answer("2.30.7"), "P2C GDR");
-  EXPECT_EQ(answer("2.30.7", {}, "PXB"), "P2C no GDR")
-      << "the user's level takes the place of the default";
+  EXPECT_EQ(answer("2.30.7", {}, "PXB"), "P2C no GDR") << "the user's level replaces the default";
   EXPECT_EQ(answer("2.30.7", {}, "3"), "P2C GDR");
 }
 

@@ -33,14 +33,17 @@ sim::HopReport hop(const std::string& from, const std::string& to,
 
 /// h0's GPU 2 into memory below its socket, from there to the NIC of the other socket and on to the
 /// network.
-sim::Explanation staged(const Lab& lab, const std::string& bottleneck, bool memory_limits) {
+sim::Explanation staged(const Lab& lab, const std::vector<std::string>& limit_at,
+                        bool memory_limits) {
   sim::Explanation path;
   path.prediction.transfer.from = find_device(lab.topology, "h0/gpu2");
   path.prediction.transfer.to = find_device(lab.topology, "h1/gpu2");
   path.prediction.transfer.path = PathKind::staged;
-  path.prediction.bottleneck = bottleneck;
+  path.prediction.bottleneck = sim::ResourceId{sim::ResourceKind::memory, lab.graph.memory(0, 1)};
+  path.bottleneck_at = limit_at;
   path.stages.resize(4);
-  path.stages[0].name = "launch copy";
+  path.stages[0].step = {.kind = sim::StepKind::launch,
+                         .by = lab.graph.device(path.prediction.transfer.from)};
   path.stages[1].hops = {hop("h0/gpu2", "h0/port-of-gpu2", 12.8),
                          hop("h0/port-of-gpu2", "h0/cpu1", 40.0),
                          hop("h0/cpu1", "h0/numa1", 60.0, memory_limits)};
@@ -75,7 +78,7 @@ using Words = std::vector<std::string>;
 
 TEST(HopPicture, ArrowsAreTheHopsBetweenBoxes) {
   const Lab lab;
-  const sim::Explanation path = staged(lab, "h0/numa1 memory", true);
+  const sim::Explanation path = staged(lab, {"h0/numa1"}, true);
   const TreeLayout layout = layout_of(lab, path);
   EXPECT_EQ(
       words(arrows_of(path, layout)),
@@ -89,19 +92,15 @@ TEST(HopPicture, ArrowsAreTheHopsBetweenBoxes) {
 
 TEST(HopPicture, ALimitThatIsNoLinkMarksItsDevice) {
   const Lab lab;
-  for (const auto& [bottleneck, box] :
-       {std::pair<std::string, std::string>{"remote peer reads to h0/nic0", "h0/nic0"},
-        {"h0/gpu2 copy engines", "h0/gpu2"},
-        {"queue depth 1", ""}}) {
-    const sim::Explanation path = staged(lab, bottleneck, false);
+  for (const std::set<std::string>& boxes :
+       {std::set<std::string>{"h0/nic0"}, {"h0/gpu2"}, {"h0/cpu0", "h0/cpu1"}, {}}) {
+    const sim::Explanation path = staged(lab, {boxes.begin(), boxes.end()}, false);
     const TreeLayout layout = layout_of(lab, path);
-    const std::set<std::string> expected =
-        box.empty() ? std::set<std::string>{} : std::set<std::string>{box};
-    EXPECT_EQ(limiting_boxes(path, layout, arrows_of(path, layout)), expected) << bottleneck;
+    EXPECT_EQ(limiting_boxes(path, layout, arrows_of(path, layout)), boxes);
   }
-  const sim::Explanation other = staged(lab, "h0/nic01 port", false);
+  const sim::Explanation other = staged(lab, {"h0/port-of-gpu2"}, false);
   EXPECT_EQ(limiting_boxes(other, layout_of(lab, other), {}), std::set<std::string>{})
-      << "nic0 is not nic01";
+      << "what has no box marks none";
 }
 
 std::string attribute(const xml::Element& element, const std::string& name) {
@@ -111,7 +110,7 @@ std::string attribute(const xml::Element& element, const std::string& name) {
 
 TEST(HopPicture, IsWholeAndStaysInItsFrame) {
   const Lab lab;
-  const sim::Explanation path = staged(lab, "h0/numa1 memory", true);
+  const sim::Explanation path = staged(lab, {"h0/numa1"}, true);
   const TreeLayout layout = layout_of(lab, path);
   const std::vector<HopArrow> arrows = arrows_of(path, layout);
   const xml::Element svg = xml::parse(tree_svg(layout, arrows, {"h0/nic0"}), "svg");
@@ -151,12 +150,14 @@ TEST(HopPicture, IsWholeAndStaysInItsFrame) {
 
 TEST(HopPicture, ThePageSaysStepsAndRates) {
   const Lab lab;
-  sim::Explanation path = staged(lab, "h0/numa1 memory", true);
+  const ModelLibrary models(project + "/models");
+  sim::Explanation path = staged(lab, {"h0/numa1"}, true);
   TracedPath traced{"staged", {}};
   traced.timeline.end = Duration{1e-6};
-  const std::string page = explanation_to_html(lab.graph, {path}, {traced}, "title");
+  const std::string page =
+      explanation_to_html(Hardware(lab.graph, models), {path}, {traced}, "title");
   EXPECT_NE(page.find("<p>Limited by h0/numa1 memory.</p>"), std::string::npos);
-  EXPECT_NE(page.find("1. launch copy"), std::string::npos);
+  EXPECT_NE(page.find("1. launch copy on h0/gpu2"), std::string::npos);
   EXPECT_NE(page.find("<small class=\"far\">(link, 60.00 GB/s)</small>"), std::string::npos);
   EXPECT_NE(page.find(">2: 60.00 limit</text>"), std::string::npos);
 }

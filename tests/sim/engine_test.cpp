@@ -31,7 +31,8 @@ FlowSpec flow(std::vector<StageSpec> stages, Bytes message, std::uint64_t messag
 
 // 64 B over a 32 GB/s link 150 ns long: 2 + 150 ns.
 TEST(Engine, OneGranule) {
-  const Outcome o = simulator().run({{{"link", 32e9}}, {flow({stage({0}, 4096_B, 150_ns)}, 64_B)}});
+  const Outcome o =
+      simulator().run({{{.units_per_second = 32e9}}, {flow({stage({0}, 4096_B, 150_ns)}, 64_B)}});
   expect_close("64 B, ns", 152, o.flows[0].first_arrival.ns(), 1e-6);
 }
 
@@ -40,7 +41,7 @@ TEST(Engine, OneGranule) {
 // 100 ns.
 TEST(Engine, PipelineOfGranules) {
   const Scenario s{
-      {{"a", 40e9}, {"b", 10e9}, {"c", 20e9}},
+      {{.units_per_second = 40e9}, {.units_per_second = 10e9}, {.units_per_second = 20e9}},
       {flow({stage({0}, 4096_B, 100_ns), stage({1}, 4096_B, 100_ns), stage({2}, 4096_B, 100_ns)},
             64_KiB)}};
   expect_close("pipeline, ns", 102.4 + 16 * 409.6 + 204.8 + 300,
@@ -61,7 +62,7 @@ TEST(Engine, PipelineOfGranules) {
 // one.
 TEST(Engine, LatencyIsNotOccupancy) {
   const Scenario s{
-      {{"a", 25e9}, {"b", 25e9}, {"c", 25e9}},
+      {{.units_per_second = 25e9}, {.units_per_second = 25e9}, {.units_per_second = 25e9}},
       {flow({stage({0}, 4096_B, 1_us), stage({1}, 4096_B, 1_us), stage({2}, 4096_B, 1_us)},
             1_MiB)}};
   const double alone = 1048576 / 25e9 * 1e6;
@@ -72,8 +73,8 @@ TEST(Engine, LatencyIsNotOccupancy) {
 // A window of 8 KiB over a loop of 1 us and the granule's own 163.84 ns each: two granules of 4 KiB
 // a loop.
 TEST(Engine, WindowOverALoop) {
-  Scenario s{{{"a", 25e9}}, {flow({stage({0}, 4096_B, 1_us)}, 4096_B, 0)}};
-  s.flows[0].windows.push_back({"window", 0, 0, 8192_B, {}});
+  Scenario s{{{.units_per_second = 25e9}}, {flow({stage({0}, 4096_B, 1_us)}, 4096_B, 0)}};
+  s.flows[0].windows.push_back({.limit = 8192_B});
   // The second granule waits for the first to be sent; the third for the first to arrive: period
   // 1163.84 ns for two.
   expect_close("window of two, GB/s", 2 * 4096 / 1163.84,
@@ -90,12 +91,13 @@ TEST(Engine, WindowOverALoop) {
 // sharing fails here.
 TEST(Engine, FlowsShareALink) {
   const FlowSpec both = flow({stage({0}, 4096_B)}, 1_MiB);
-  const Outcome shared = simulator().run({{{"link", 20e9}}, {both, both}});
+  const Outcome shared = simulator().run({{{.units_per_second = 20e9}}, {both, both}});
   for (const FlowOutcome& o : shared.flows)
     expect_close("shared, GB/s", 10, o.rate.gigabytes_per_second(), 1e-2);
   FlowSpec other = both;
   other.stages[0].resources = {1};
-  const Outcome apart = simulator().run({{{"one", 20e9}, {"two", 20e9}}, {both, other}});
+  const Outcome apart =
+      simulator().run({{{.units_per_second = 20e9}, {.units_per_second = 20e9}}, {both, other}});
   for (const FlowOutcome& o : apart.flows)
     expect_close("a link each, GB/s", 20, o.rate.gigabytes_per_second(), 1e-2);
 }
@@ -107,7 +109,7 @@ TEST(Engine, LateFlow) {
   FlowSpec second = first;
   second.start = {0.5e-3};
   for (const bool extrapolate : {true, false}) {
-    const Outcome o = simulator().run({{{"link", 10e9}}, {first, second}, extrapolate});
+    const Outcome o = simulator().run({{{.units_per_second = 10e9}}, {first, second}, extrapolate});
     expect_close("first ends, ms", 1.5, o.flows[0].finish.us() / 1e3, 5e-3);
     expect_close("second ends, ms", 2.0, o.flows[1].finish.us() / 1e3, 5e-3);
     EXPECT_EQ(o.extrapolated > 0, extrapolate);
@@ -117,7 +119,7 @@ TEST(Engine, LateFlow) {
 // Extrapolation against the full run: the same end, far fewer granules.
 TEST(Engine, ExtrapolationEqualsTheFullRun) {
   Scenario s{
-      {{"a", 27e9}, {"b", 24e9}, {"c", 27e9}},
+      {{.units_per_second = 27e9}, {.units_per_second = 24e9}, {.units_per_second = 27e9}},
       {flow({stage({0}, 4096_B, 900_ns), stage({1}, 4096_B, 500_ns), stage({2}, 4096_B, 400_ns)},
             256_MiB)}};
   const Outcome quick = simulator().run(s);
@@ -131,7 +133,8 @@ TEST(Engine, ExtrapolationEqualsTheFullRun) {
 
 // A resource that a stage lists twice is used twice.
 TEST(Engine, AResourceUsedTwice) {
-  const Outcome o = simulator().run({{{"memory", 10e9}}, {flow({stage({0, 0}, 1_MiB)}, 1_MiB)}});
+  const Outcome o =
+      simulator().run({{{.units_per_second = 10e9}}, {flow({stage({0, 0}, 1_MiB)}, 1_MiB)}});
   expect_close("a copy inside memory, us", 2 * 1048576 / 10e9 * 1e6, o.flows[0].first_arrival.us(),
                1e-5);
 }
@@ -142,13 +145,14 @@ TEST(Engine, ReadRequestsAgainstData) {
   read.request_resources = {1};
   read.units_per_request = 24;
   read.request_packet = 512_B;
-  const Outcome alone =
-      simulator().run({{{"down", 25e9}, {"up", 25e9}}, {flow({read}, 4096_B, 0)}});
+  const Outcome alone = simulator().run(
+      {{{.units_per_second = 25e9}, {.units_per_second = 25e9}}, {flow({read}, 4096_B, 0)}});
   expect_close("reads alone, GB/s", 25, alone.flows[0].rate.gigabytes_per_second(), 1e-3);
   // ...beside writes that fill it they take 24 bytes for each 512 of data read: both end when the
   // work is done.
-  const Outcome both = simulator().run(
-      {{{"down", 25e9}, {"up", 25e9}}, {flow({read}, 16_MiB), flow({stage({1}, 4096_B)}, 16_MiB)}});
+  const Outcome both =
+      simulator().run({{{.units_per_second = 25e9}, {.units_per_second = 25e9}},
+                       {flow({read}, 16_MiB), flow({stage({1}, 4096_B)}, 16_MiB)}});
   expect_close("writes beside reads, us", 16 * 1048576 * (1 + 24.0 / 512) / 25e9 * 1e6,
                both.flows[1].finish.us(), 1e-2);
 }
@@ -156,7 +160,7 @@ TEST(Engine, ReadRequestsAgainstData) {
 TEST(Engine, SetUpOccupies) {
   StageSpec spec = stage({0}, 4096_B);
   spec.setup = 100_ns;
-  const Outcome o = simulator().run({{{"a", 40.96e9}}, {flow({spec}, 4096_B, 0)}});
+  const Outcome o = simulator().run({{{.units_per_second = 40.96e9}}, {flow({spec}, 4096_B, 0)}});
   expect_close("100 ns and 100 ns a granule, GB/s", 4096 / 200.0,
                o.flows[0].rate.gigabytes_per_second(), 1e-3);
 }

@@ -32,7 +32,7 @@ TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
       SCOPED_TRACE(std::string(to_string(path)) + " " + to_string(size));
       const Transfer write = between_ends(lab, "h0/gpu0", "h0/nvme0", path, size);
       const Prediction one = lab.run(write, {1, 1, false});
-      EXPECT_EQ(one.bottleneck, "queue depth 1");
+      EXPECT_TRUE(one.bottleneck == Bottleneck(WindowId{WindowKind::queue_depth, 1}));
       // Each message waits for the completion of the one before it.
       expect_close("depth 1, GB/s", size.as_double() / one.completion.seconds / 1e9,
                    one.bandwidth.gigabytes_per_second(), 0.01);
@@ -41,17 +41,19 @@ TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
   const Transfer large = between_ends(lab, "h0/gpu0", "h0/nvme0", PathKind::staged, 1_MiB);
   const std::optional<LongestStep> step = lab.run(large, {1, 1, false}).longest_step;
   ASSERT_TRUE(step);
-  EXPECT_EQ(step->name, "h0/nvme0 reads h0/numa3");
+  const VertexId nvme = lab.graph.device(find_device(lab.topology, "h0/nvme0"));
+  EXPECT_TRUE((step->step == StepId{StepKind::dma_read, nvme, lab.graph.memory(0, 3), nvme}));
   EXPECT_GE(step->time, 1_MiB / medium);
   EXPECT_LE(step->time, 1_MiB / medium * 1.1);
   const Prediction many = lab.run(large, {16, 1, false});
-  EXPECT_EQ(many.bottleneck, "h0/nvme0 writes to its medium");
+  EXPECT_TRUE(many.bottleneck ==
+              Bottleneck(ResourceId{ResourceKind::medium, nvme, Direction::writes}));
   EXPECT_FALSE(many.longest_step);
-  EXPECT_EQ(
+  const auto flash =
       lab.run(between_ends(lab, "h0/nvme0", "h0/gpu0", PathKind::staged, 4_KiB), {1, 1, false})
-          .longest_step->name,
-      "command to h0/nvme0")
-      << "a read of flash";
+          .longest_step;
+  ASSERT_TRUE(flash);
+  EXPECT_TRUE((flash->step == StepId{.kind = StepKind::command, .by = nvme}));
 }
 
 /// Links that explain marks: STEP FROM > TO.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "src/common/error.hpp"
 #include "tests/support/simulation.hpp"
 
 // The model of each path against arithmetic that is done here, and against what is known of the DGX
@@ -21,7 +22,7 @@ TEST(Paths, ReadWindow) {
   const Lab lab(dgx, {"h0/nic0.max_read_request=128B"});
   const Prediction p = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB));
   expect_close("gdr with 128 B read requests, GB/s", 16384 / 980.0, gbps(p), 1e-2);
-  EXPECT_NE(p.bottleneck.find("read window"), std::string::npos) << p.bottleneck;
+  EXPECT_TRUE(is(p.bottleneck, LimitKind::read_window));
 }
 
 // Posted-write credits: a port that gives back 16 KiB of credit (the GPU's) over twice both ports'
@@ -100,7 +101,7 @@ TEST(Paths, PassesThroughHostMemory) {
 TEST(Paths, ExtrapolationEqualsTheFullRun) {
   const Lab lab(dgx);
   for (const PathKind path : {PathKind::gdr, PathKind::staged, PathKind::tcp}) {
-    Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", path, 64_MiB), {1, 1, 1, {}});
+    Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", path, 64_MiB), one_message);
     const Outcome quick = simulator().run(s);
     s.extrapolate = false;
     const Outcome full = simulator().run(s);
@@ -113,8 +114,7 @@ TEST(Paths, ExtrapolationEqualsTheFullRun) {
 // On a slow way a granule takes long: a jump that is not whole granules would show.
 TEST(Paths, ExtrapolationIsExactToTheGranule) {
   const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
-  Scenario s =
-      lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), {1, 1, 1, {}});
+  Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), one_message);
   const Outcome quick = simulator().run(s);
   s.extrapolate = false;
   expect_close("3 MiB across QPI against the full run, us", simulator().run(s).flows[0].finish.us(),
@@ -210,8 +210,36 @@ TEST(Paths, QueuePairsDoNotSpeedUpOneMessage) {
 
 TEST(Paths, ABindingWindowIsNamed) {
   const Lab lab(dgx, {"staging.depth=1"});
-  EXPECT_EQ(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck,
-            "bounce buffers");
+  EXPECT_TRUE(is(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::staged, 64_MiB)).bottleneck,
+                 WindowKind::staging_buffers));
+}
+
+// GPU memory of one host and host memory of another: stages that there are already, in a new order.
+TEST(Paths, GpuMemoryAndFarHostMemory) {
+  const Lab lab(dgx);
+  const auto between = [&](const std::string& from, const std::string& to) {
+    Transfer t;
+    set_ends(lab.topology, find_end(lab.topology, from), find_end(lab.topology, to), t);
+    t.size = 64_MiB;
+    return t;
+  };
+  const Transfer out = between("h0/gpu0", "h1/numa3");
+  const TransferPlan plan = plan_transfer(lab.graph, models(), out);
+  ASSERT_EQ(plan.stages.size(), 3U);
+  EXPECT_EQ(plan.stages[0].from, lab.graph.device(find_device(lab.topology, "h0/gpu0")));
+  EXPECT_EQ(plan.stages[2].to, lab.graph.memory(1, 3));
+  EXPECT_EQ(lab.graph.numa_of(*plan.to_nic), 3U) << "a NIC near the memory";
+  EXPECT_EQ(host_memory_passes(plan, lab.graph), 1);
+  const double gdr = gbps(lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB)));
+  for (const Transfer& t : {out, between("h1/numa3", "h0/gpu0")}) {
+    const Prediction p = lab.run(t);
+    expect_close("as gdr by the port, GB/s", gdr, gbps(p), 0.01);
+    EXPECT_TRUE(is(p.bottleneck, ResourceKind::port));
+    EXPECT_EQ(p.host_memory_bytes_per_byte, 1);
+  }
+  Transfer posted = out;
+  posted.initiator = Initiator::gpu;
+  EXPECT_THROW((void)plan_transfer(lab.graph, models(), posted), InputError);
 }
 
 // The four figures that NVIDIA published for DGX A100 with HDR adapters (calibration): within 25 %.

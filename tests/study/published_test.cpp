@@ -106,11 +106,21 @@ TEST(Published, RatiosOfPairsThatDifferInOneSetting) {
 ModelLibrary without_source(const std::string& mark, int& replaced) {
   ModelLibrary library(models().folder());
   for (const std::string kind : {"cpu", "gpu", "nic", "switch"})
-    for (const std::string& model : models().names(kind))
-      for (const std::string& parameter : parameters_resting_on(models(), kind, model, mark)) {
-        library = with_parameter_of(library, kind, model, parameter, "generic");
-        ++replaced;
-      }
+    for (const std::string& name : models().names(kind)) {
+      const auto forget = [&]<typename Model>(const Shared<Model>& found) {
+        Model model = *found;
+        for_each_parameter(
+            [&](const auto& /*declaration*/, auto& field, const auto& generic) {
+              const auto* parameter = if_present(field);
+              if (parameter == nullptr || parameter->basis.find(mark) == std::string::npos) return;
+              field = generic;
+              ++replaced;
+            },
+            model, models().get<Model>("generic"));
+        return library.with(std::move(model));
+      };
+      library = std::visit(forget, models().find(kind, name));
+    }
   return library;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/predict.hpp"
+#include "src/report/names.hpp"
 #include "src/topology/topology_json.hpp"
 #include "tests/support/simulation.hpp"
 
@@ -74,9 +75,9 @@ TEST(Reported, EightStagedFlowsFillTheHostMemory) {
   const double each_of_eight = eight.sum.gigabytes_per_second() / 8;
   fmt::print(
       "each flow, GB/s: four {:.1f} (reported 35), eight {:.1f} (reported 28), limited by {}\n",
-      each_of_four, each_of_eight, eight.bottleneck);
-  EXPECT_NE(eight.bottleneck.find("memory"), std::string::npos);
-  EXPECT_EQ(four.bottleneck.find("memory"), std::string::npos) << four.bottleneck;
+      each_of_four, each_of_eight, name(host.hardware, eight.bottleneck));
+  EXPECT_TRUE(is(eight.bottleneck, ResourceKind::memory));
+  EXPECT_FALSE(is(four.bottleneck, ResourceKind::memory));
   EXPECT_NEAR(each_of_eight / each_of_four, 28.0 / 35.0, 0.1);
 }
 

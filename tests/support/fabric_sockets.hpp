@@ -23,7 +23,7 @@ namespace gdr::fabric::test {
 
 inline constexpr int patience_ms = 10'000;
 
-/// A NIC as QEMU plays it: a blocking stream socket with frames behind their lengths.
+/// A NIC like QEMU's: a blocking stream socket with length-prefixed frames.
 class Nic {
  public:
   explicit Nic(UniqueFd socket) : socket_(std::move(socket)) {}
@@ -50,7 +50,7 @@ class Nic {
     return send_bytes(length_prefix(frame)) && send_bytes(frame);
   }
 
-  /// The next frame; nullopt at the end, or when none comes.
+  /// The next frame; nullopt at the end, or when none arrives.
   std::optional<Frame> receive(int wait_ms = patience_ms) {
     for (;;) {
       if (auto frame = decoder_.next()) return frame;
@@ -75,7 +75,7 @@ class Nic {
   FrameDecoder decoder_;
 };
 
-/// A fabric run by a thread, its sockets in a folder that must be empty in the end.
+/// A fabric that a thread runs, with its sockets in a folder that must be empty at the end.
 class FabricSockets : public testing::Test {
  protected:
   FabricSockets() {
@@ -113,7 +113,7 @@ class FabricSockets : public testing::Test {
     fabric.reset();
   }
 
-  /// Waits until the counters are as wanted.
+  /// Waits until the counters are as expected.
   template <typename Condition>
   [[nodiscard]] bool eventually(Condition holds) const {
     for (int i = 0; i < patience_ms; ++i) {

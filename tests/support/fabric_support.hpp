@@ -47,7 +47,7 @@ struct Roce {
   bool ipv6 = false;
 };
 
-/// A RoCEv2 frame, its IPv4 checksum right and its ICRC zero.
+/// A RoCEv2 frame with a correct IPv4 checksum and an ICRC of zero.
 inline Frame roce_frame(const Roce& roce) {
   const std::size_t datagram = 8 + 12 + roce.extension.size() + roce.payload + roce.padding + 4;
   const std::size_t ip_header = roce.ipv6 ? 40 : 20;
@@ -126,7 +126,7 @@ inline Frame tcp_frame(const Segment& segment) {
 
 inline FramePtr shared(Frame frame) { return std::make_shared<const Frame>(std::move(frame)); }
 
-/// What the InputError says; "accepted" where there is none.
+/// The text of the InputError, or "accepted".
 template <typename Action>
 std::string error_of(Action action) {
   try {

@@ -15,7 +15,7 @@
 namespace gdr::test {
 namespace {
 
-constexpr double tolerance = 0.02;  // of rates, which the kernel tells in whole Gb/s
+constexpr double tolerance = 0.02;  // of rates, which the kernel reports in whole Gb/s
 
 std::string text_of(const std::string& value) { return value.empty() ? "none" : value; }
 std::string text_of(bool value) { return value ? "yes" : "no"; }
@@ -29,7 +29,7 @@ std::string text_of(const std::optional<T>& value) {
   return value ? text_of(*value) : "not known";
 }
 
-/// What the file or the model that it names says.
+/// The value in the file, or else in the model that it names.
 const ModelHeader* header_of(const ModelLibrary& models, const Device& device) {
   if (!names_model(device.model)) return nullptr;
   if (device.kind == DeviceKind::gpu) return &models.gpu(device.model).header;
@@ -45,10 +45,9 @@ std::string id_of(const ModelLibrary& models, const Device& device) {
   return header->pci_ids.front();
 }
 
-/// A device of the tree; a host bridge that the file does not have stands for the one that a guest
-/// has there.
+/// A device of the tree, or a host bridge that the file lacks but a guest has.
 struct Node {
-  const Device* device = nullptr;  ///< nullptr: such a bridge
+  const Device* device = nullptr;  ///< nullptr: a bridge that the file lacks
   std::size_t numa = 0;
   std::vector<Node> below;
 };
@@ -68,8 +67,7 @@ class Tree {
   }
 
  private:
-  /// What an import shows: bridges that lead nowhere, and devices without a kind, are not of
-  /// interest to it.
+  /// Drops what an import ignores: bridges without devices below, and devices without a kind.
   std::vector<Node> below(const std::string& place, std::size_t numa) const {
     std::vector<Node> nodes;
     for (const Device& device : host_.devices) {
@@ -94,7 +92,7 @@ class Comparison {
 
   std::vector<std::string> run() {
     if (original_.hosts.size() != 1 || seen_.hosts.size() != 1)
-      return {"one host is compared at a time"};
+      return {"only topologies of one host can be compared"};
     take_out_what_no_guest_shows();
     const Graph wanted(original_);
     const Graph found(seen_);
@@ -121,7 +119,7 @@ class Comparison {
       lines_.push_back(
           fmt::format("{}: {}: {} wanted, {} seen", where, what, text_of(wanted), text_of(found)));
   }
-  /// Where the original does not say, anything may be seen.
+  /// If the original does not say, any value is fine.
   template <typename T>
   void stated(const std::string& where, std::string_view what, const std::optional<T>& wanted,
               const std::optional<T>& found) {
@@ -169,7 +167,7 @@ class Comparison {
 
   void children(const std::string& where, const std::vector<Node>& wanted,
                 const std::vector<Node>& found) {
-    same(where, "number of things below it", wanted.size(), found.size());
+    same(where, "number of devices below it", wanted.size(), found.size());
     if (wanted.size() != found.size()) names_complete_ = false;
     for (std::size_t i = 0; i < std::min(wanted.size(), found.size()); ++i) {
       const Node& node = wanted[i];
@@ -189,10 +187,10 @@ class Comparison {
     if (wanted.kind == DeviceKind::host_bridge && id.empty()) id = id_of_bridge(numa);
     if (!id.empty()) same(wanted.name, "PCI id", id, found.pci_id);
     const ModelHeader* header = header_of(models_, wanted);
-    const bool told_by_id =
+    const bool id_implies_model =
         header != nullptr &&
         std::find(header->pci_ids.begin(), header->pci_ids.end(), id) != header->pci_ids.end();
-    if (told_by_id) same(wanted.name, "model", wanted.model, found.model);
+    if (id_implies_model) same(wanted.name, "model", wanted.model, found.model);
     else models_not_shown_[found.name] = wanted.model;
     if (!wanted.acs) acs_left_open_.insert(found.name);
     if (wanted.kind == DeviceKind::host_bridge) return;
@@ -268,7 +266,7 @@ class Comparison {
   }
 
   void one_pair(const std::string& where, const Pair& wanted, const Pair& found) {
-    // A topology may leave open which of two it is; a guest has one of them.
+    // A topology may leave the choice between two distances open; a guest has one of them.
     const bool either =
         wanted.distance == "PHB/NODE" && (found.distance == "PHB" || found.distance == "NODE");
     if (!either) {
@@ -305,10 +303,11 @@ class Comparison {
   std::optional<Hardware> wanted_;
   std::optional<Hardware> found_;
   std::vector<std::string> lines_;
-  std::map<std::string, std::string> names_;  ///< of the original's devices, in the other
+  std::map<std::string, std::string> names_;  ///< names in the other, by the original's names
   std::map<std::string, std::string>
-      models_not_shown_;  ///< by the other's name: the file's, which its ID does not tell
-  std::set<std::string> acs_left_open_;  ///< by the other's name: a guest has something there
+      models_not_shown_;  ///< models in the file that the ID does not imply, by the other's name
+  std::set<std::string>
+      acs_left_open_;  ///< devices, by the other's name, whose ACS the file leaves open
   bool names_complete_ = true;
 };
 

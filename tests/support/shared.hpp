@@ -7,8 +7,8 @@
 
 namespace gdr::test {
 
-/// The folder with published files that the project may not ship: $GDR_SHARED_DIR, or shared/
-/// beside the source tree. Tests that read them skip when it is not there.
+/// The folder with published files that the project may not distribute: $GDR_SHARED_DIR, or shared/
+/// next to the source tree. Tests that need it are skipped if it does not exist.
 inline std::optional<std::string> shared_dir() {
   namespace fs = std::filesystem;
   if (const char* chosen = std::getenv("GDR_SHARED_DIR"); chosen != nullptr && *chosen != '\0') {
@@ -22,6 +22,6 @@ inline std::optional<std::string> shared_dir() {
   return std::nullopt;
 }
 
-inline constexpr const char* no_shared_dir = "the published files are not here: set GDR_SHARED_DIR";
+inline constexpr const char* no_shared_dir = "the published files are missing: set GDR_SHARED_DIR";
 
 }  // namespace gdr::test

@@ -10,18 +10,18 @@
 
 namespace gdr::sim {
 
-/// The one engine of this test process.
+/// The engine of this test process.
 Simulator& simulator();
 /// For scenarios written by hand.
 const ModelLibrary& models();
 /// A file below the project's folder.
 std::string project_file(const std::string& path);
 
-/// Prints expectation, actual and deviation, then holds the deviation to `tolerance` (a share of
-/// the expectation).
+/// Prints expected value, actual value and deviation; fails if the deviation exceeds `tolerance`, a
+/// share of the expected value.
 void expect_close(const std::string& what, double expected, double actual, double tolerance);
 
-/// A topology with everything that a prediction needs.
+/// A topology with all objects that a prediction needs.
 struct Lab {
   explicit Lab(const std::string& file, const std::vector<std::string>& settings = {});
   Lab(const json::Value& document, const std::vector<std::string>& settings);
@@ -36,8 +36,8 @@ struct Lab {
   Hardware hardware;
 };
 
-/// One host: two switches below one root port each on one socket, two GPUs and a NIC below each
-/// switch. Gen4 x16 throughout.
+/// One host with one socket and two root ports, each with a switch that has two GPUs and a NIC. All
+/// links are Gen4 x16.
 json::Value two_switch_host();
 
 }  // namespace gdr::sim

@@ -17,13 +17,13 @@ inline const gdr::ModelLibrary& models() {
   return library;
 }
 
-/// What a small host is made of, as JSON text. Two sockets with a host bridge each; the rest hangs
-/// below them.
+/// The parts of a small host as JSON text: two sockets with one host bridge each, and devices below
+/// them.
 struct HostText {
   std::string cpu = "epyc-rome";
   std::string software = R"("kernel": "5.15", "iommu": "off", "nvidia_peermem": true)";
   std::string devices{};
-  std::string more{};  ///< further members of the host, each with a comma in front
+  std::string more{};  ///< further members of the host, each after a comma
 };
 
 inline std::string document(const HostText& host, const std::string& more = "") {
@@ -52,7 +52,7 @@ inline const gdr::Pair& pair(const gdr::Verdict& verdict, const std::string& fro
   return *found;
 }
 
-/// The first finding of a rule; one with an empty rule when there is none.
+/// The first finding of a rule, or one with an empty rule.
 inline gdr::Finding finding(const gdr::Verdict& verdict, const std::string& rule) {
   const auto found = std::find_if(verdict.findings.begin(), verdict.findings.end(),
                                   [&](const gdr::Finding& f) { return f.rule == rule; });
@@ -63,7 +63,7 @@ inline bool fires(const gdr::Verdict& verdict, const std::string& rule) {
   return !finding(verdict, rule).rule.empty();
 }
 
-/// A GPU and a NIC below one switch, whose ports do not redirect.
+/// A GPU and a NIC below one switch whose ports do not redirect.
 inline std::string one_switch(const std::string& gpu = "", const std::string& nic = "",
                               const std::string& acs = R"("acs": [])") {
   return fmt::format(

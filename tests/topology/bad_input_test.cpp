@@ -1,9 +1,8 @@
-// Every file of tests/bad is refused with the one line of NAME.expected. A new case is files, not
-// code:
-//   published/NAME.json   topology/NAME.json [+ NAME.set: a --set text a line]
+// Every file of tests/bad is refused with the line in NAME.expected. A new case needs files, not
+// code: published/NAME.json   topology/NAME.json [+ NAME.set: one --set text per line]
 //   models/KIND/NAME.json   xml/NAME.xml, each with NAME.expected beside it
-// Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes the files that are
-// missing; read them before you keep them.
+// Paths in .expected start at the project's folder. GDR_WRITE_EXPECTED=1 writes missing files;
+// review them before you keep them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ namespace {
 const std::string project = std::string(GDR_PROJECT_DIR) + "/";
 const std::string bad = project + "tests/bad/";
 
-/// Path below tests/bad. Files of topology/servers are what cases refer to.
+/// A path below tests/bad. Cases refer to the files in topology/servers.
 std::vector<std::string> cases() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(bad)) {

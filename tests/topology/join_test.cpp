@@ -1,4 +1,4 @@
-// Topologies that are joined to a cluster.
+// Joining topologies to a cluster.
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"
@@ -44,7 +44,7 @@ TEST(Join, OneMachineTwiceIsTwoHosts) {
   Host second = two.hosts[1];
   second.name = one.hosts[0].name;
   EXPECT_EQ(second, one.hosts[0]) << "nothing but the name changed";
-  // What is written is read again.
+  // The joined topology survives writing and reading.
   EXPECT_EQ(read_topology(to_json(two), "two.json", "").hosts, two.hosts);
 }
 
@@ -63,11 +63,10 @@ TEST(Join, NetworkIsThatOfTheFilesOrOfTheNics) {
   const Topology joined =
       import_machine(std::vector<NamedText>{as_file(other, "other"), as_file(cluster, "cluster")});
   EXPECT_EQ(joined.fabric, cluster.fabric);
-  EXPECT_EQ(names(joined), (Names{"beta", "alpha"})) << "names that differ stay";
+  EXPECT_EQ(names(joined), (Names{"beta", "alpha"})) << "unique names stay";
   other.fabric = Fabric{"infiniband", {}, {}};
-  EXPECT_EQ(
-      refusal({as_file(cluster, "a.json"), as_file(other, "b.json")}),
-      "b.json: its fabric is another one than that of a.json; make them equal, or leave one out");
+  EXPECT_EQ(refusal({as_file(cluster, "a.json"), as_file(other, "b.json")}),
+            "b.json: its fabric differs from that of a.json; make them equal, or leave one out");
 }
 
 TEST(Join, ServersAreFoundBesideTheirFile) {
@@ -90,11 +89,11 @@ TEST(Join, TablesAreOneMachineAndAreSaidToBe) {
   EXPECT_EQ(remarks({{table, "a.txt"}, {"CPU(s): 8\nModel name: AMD EPYC 7742\n", "lscpu.txt"}}),
             Names{});
   EXPECT_EQ(remarks({{table, "a.txt"}, {table, "b.txt"}}),
-            Names{"2 inputs hold a table of nvidia-smi topo -m, and all inputs are taken for one "
+            Names{"2 inputs have a table of nvidia-smi topo -m, but gdr takes all inputs for one "
                   "machine."});
   EXPECT_EQ(refusal({as_file(of_table(), "one.json"), {table, "a.txt"}}),
-            "one.json: a topology of gdr already; nothing to import. Topologies are joined by "
-            "importing two or more of them and nothing else");
+            "one.json: already a topology of gdr. To join topologies, import two or more of them "
+            "and nothing else");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// docs/topology.schema.json and the loader must agree: the schema's examples are tried on the
-// loader, member by member.
+// docs/topology.schema.json and the loader must agree: the loader reads the schema's examples,
+// member by member.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,8 +52,8 @@ const char* const base = R"({
 using Step = std::variant<std::string, std::size_t>;
 
 struct Type {
-  std::string definition;   ///< in the schema; empty: the root
-  std::vector<Step> place;  ///< in the base document
+  std::string definition;   ///< name in the schema; empty: the root
+  std::vector<Step> place;  ///< where it is in the base document
 };
 
 void PrintTo(const Type& type, std::ostream* out) { *out << type.definition; }
@@ -139,7 +139,7 @@ TEST_P(Schema, EveryExampleIsAccepted) {
   for (const auto& [name, property] : *schema_of(GetParam()).find("properties")->as<Object>()) {
     const Value* examples = property.find("examples");
     ASSERT_NE(examples, nullptr) << name << " has no examples";
-    // The base document's own names hold it together; its lists hold the other types.
+    // Names connect the base document, and its lists have the other types: leave both alone.
     if (original.find(name) != nullptr) continue;
     for (const Value& example : *examples->as<Array>()) {
       object_ = original;
@@ -169,7 +169,7 @@ TEST_P(Schema, RequiredMembersAreRequired) {
                   [&, wanted = name](const auto& member) { return member.first == wanted; });
     const bool says_missing =
         load(document_).find("the member \"" + name + "\" is missing") != std::string::npos;
-    // Without "server" a host is an inline one, which lacks more.
+    // Without "server" a host is inline and lacks more members.
     if (GetParam().definition == "server_host" && name == "server") continue;
     EXPECT_EQ(says_missing, required_of(GetParam()).contains(name)) << name;
   }

@@ -72,7 +72,7 @@ TEST(Settings, ErrorsAreTheReadersOrNameTheKey) {
             "--set nonsense: write KEY=VALUE, as in h0/nic0.max_read_request=4096B");
   EXPECT_EQ(error_of("=1"), "--set =1: write KEY=VALUE, as in h0/nic0.max_read_request=4096B");
   EXPECT_TRUE(
-      error_of("speed=1").starts_with("--set speed=1: \"speed\" is no field of all hosts or "
+      error_of("speed=1").starts_with("--set speed=1: \"speed\" is not a field of all hosts or "
                                       "devices; write HOST/DEVICE.FIELD=VALUE"));
   EXPECT_TRUE(
       error_of("h9.iommu=off").starts_with("--set h9.iommu=off: there is no host \"h9\"; write"));
@@ -107,16 +107,16 @@ TEST(Settings, TheSettingToBlameIsNamedAndTheFileWhereItIsTheFile) {
   EXPECT_TRUE(
       error(host("x4"), {good}).starts_with("own.json: at /hosts/0/devices/1/link: \"x4\""));
   EXPECT_EQ(error(host("x4"), {{"h0/nic0.link", "gen4x4"}}), "accepted")
-      << "a setting may mend the file";
+      << "a setting may correct the file";
   const gdr::Setting wide{"h0/gpu0.link", "gen4x16"};
   EXPECT_TRUE(error(host("gen4x8"), {wide, good})
                   .starts_with("--set h0/gpu0.link=gen4x16: own.json: at /hosts/0/devices/0: "));
   EXPECT_EQ(error(host("gen4x8"), {wide, {"h0/gpu0.link_capability", "gen4x16"}}), "accepted")
-      << "only all of them count";
+      << "only the final document counts";
 }
 
-/// A setting is applied before the document is checked: whatever its shape, the answer is an error
-/// of the reader.
+/// Settings are applied before the document is checked: whatever its shape, the reader must report
+/// an error.
 TEST(Settings, DocumentsOfTheWrongShape) {
   const char* const documents[] = {
       "[]",

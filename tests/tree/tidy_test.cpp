@@ -183,6 +183,16 @@ TEST(Tidy, NoIncludePointsUp) {
   }
 }
 
+/// A stage says what its mover does: a data path is a function of the planner and nothing else.
+TEST(Tidy, TheSimulatorKnowsNoPaths) {
+  for (const std::string& file : sources()) {
+    if (!file.starts_with("sim/")) continue;
+    const std::string code = bare_code(gdr::read_file(project + "/" + file));
+    for (const char* word : {"PathKind", ".path", "pageable"})
+      EXPECT_EQ(code.find(word), std::string::npos) << file << " names " << word;
+  }
+}
+
 TEST(Tidy, IncludesMakeNoCircle) {
   std::map<std::string, std::set<std::string>> waiting;
   for (const std::string& file : sources())
@@ -197,6 +207,37 @@ TEST(Tidy, IncludesMakeNoCircle) {
     }
   }
   for (const auto& [file, headers] : waiting) ADD_FAILURE() << file << " is in a circle";
+}
+
+/// Where a foreign library may be included: its headers' beginning, and the files or folders.
+const std::vector<std::pair<std::string, std::vector<std::string>>> seams{
+    {"nlohmann/", {"src/common/json.cpp"}},
+    {"pugixml", {"src/common/xml_tree.cpp"}},
+    {"boost/graph/", {"src/hardware/graph.cpp"}},
+    {"simgrid/", {"sim/engine/fluid.cpp"}},
+    {"infiniband/", {"src/transport/verbs/ibverbs.cpp"}},
+    {"rdma/", {"src/transport/byte_stream.cpp"}},
+    {"cuda", {"src/memory/cuda/declarations_check.cpp"}},
+    {"archive",
+     {"src/import/captured_files.cpp", "emu/image/initramfs.cpp", "emu/image/kernel_image.cpp"}},
+    {"zlib", {"src/import/rdma_topo.cpp"}},
+    {"CLI/", {"src/cli/"}}};
+
+TEST(Tidy, AForeignLibraryEntersInOnePlace) {
+  std::set<std::string> seen;
+  for (const std::string& file : sources()) {
+    if (!is_product(file)) continue;
+    std::istringstream text(gdr::read_file(project + "/" + file));
+    for (std::string line; std::getline(text, line);)
+      for (const auto& [header, places] : seams) {
+        if (!line.starts_with("#include <" + header)) continue;
+        seen.insert(header);
+        EXPECT_TRUE(std::any_of(places.begin(), places.end(),
+                                [&](const auto& place) { return file.starts_with(place); }))
+            << file << ": " << line;
+      }
+  }
+  EXPECT_EQ(seen.size(), seams.size()) << "a seam that nothing uses";
 }
 
 TEST(Tidy, NoFolderHasMoreThan25Sources) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "src/report/names.hpp"
 #include "src/verdict/verdict.hpp"
 #include "tests/support/simulation.hpp"
 
@@ -35,12 +36,12 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
       };
       const Prediction write = simulated(a, b, Operation::write);
       const Prediction read = simulated(b, a, Operation::read);
-      expect_close(pair_name(lab, a, b) + " write, GB/s (" + write.bottleneck + ")",
-                   bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(),
-                   tolerance);
-      expect_close(pair_name(lab, a, b) + " read, GB/s (" + read.bottleneck + ")",
-                   bound.read->gigabytes_per_second(), read.bandwidth.gigabytes_per_second(),
-                   tolerance);
+      expect_close(
+          pair_name(lab, a, b) + " write, GB/s (" + name(lab.hardware, write.bottleneck) + ")",
+          bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(), tolerance);
+      expect_close(
+          pair_name(lab, a, b) + " read, GB/s (" + name(lab.hardware, read.bottleneck) + ")",
+          bound.read->gigabytes_per_second(), read.bandwidth.gigabytes_per_second(), tolerance);
     }
   EXPECT_GT(pairs, 0) << file;
 }
@@ -91,11 +92,12 @@ void compare_nic_pairs(const std::string& file, std::vector<std::string> more = 
     const Prediction simulated = lab.run(transfer, {128, 64, false});
     const Bandwidth read = *bandwidth_bound(lab.hardware, from_nic, from).read;
     const Bandwidth write = *bandwidth_bound(lab.hardware, to_nic, to).write;
-    expect_close(fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to),
-                             label(lab.topology, from_nic), label(lab.topology, to_nic),
-                             read < write ? "reading" : "writing", simulated.bottleneck),
-                 std::min(read, write).gigabytes_per_second(),
-                 simulated.bandwidth.gigabytes_per_second(), tolerance);
+    expect_close(
+        fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to),
+                    label(lab.topology, from_nic), label(lab.topology, to_nic),
+                    read < write ? "reading" : "writing", name(lab.hardware, simulated.bottleneck)),
+        std::min(read, write).gigabytes_per_second(), simulated.bandwidth.gigabytes_per_second(),
+        tolerance);
   };
   for (const DeviceId nic : devices_of_kind(lab.topology, DeviceKind::nic)) {
     if (nic.host == 0) compare(near_gpu, nic, {1, near_nic.device}, far_gpu);

@@ -7,7 +7,7 @@
 namespace gdr::nccl {
 namespace {
 
-/// The element that one with this tag stands below; empty: the owner of the list.
+/// The tag of the parent of an element with this tag; empty: the owner of the list.
 std::string_view usual_parent(std::string_view tag) {
   if (is_gpu_link(tag)) return "gpu";
   if (tag == "net") return "nic";
@@ -16,8 +16,8 @@ std::string_view usual_parent(std::string_view tag) {
 
 struct Place {
   std::string path;    ///< "" for the owner, then "/gpu", "/gpu/nvlink"
-  std::string tag;     ///< of the parent
-  bool plain = true;   ///< the parent could be kept by its tag alone
+  std::string tag;     ///< tag of the parent
+  bool plain = true;   ///< the tag alone identifies the parent
   bool owner = false;  ///< the parent is the owner of the list
 };
 
@@ -54,7 +54,7 @@ std::vector<NcclElement> keep(const xml::Element& element,
 xml::Element restore(const std::vector<NcclElement>& elements, std::vector<xml::Element> devices) {
   xml::Element root{elements.front().tag, elements.front().attributes, {}};
   auto next_device = devices.begin();
-  // Depth of the last element of a tag that others stand below, the owner being at 0.
+  // Depth of the last element of each tag that can have children; the owner is at 0.
   std::map<std::string_view, std::size_t> depth_of{{elements.front().tag, 0}};
   for (auto element = elements.begin() + 1; element != elements.end(); ++element) {
     if (element->tag == place_of_child) {

@@ -32,7 +32,7 @@ bool is_hex(std::string_view text) {
   });
 }
 
-/// "0x10de" as "10de"; empty for anything else.
+/// "10de" for "0x10de"; empty for anything else.
 std::string hex4(const NcclElement& element, std::string_view name) {
   const std::string* text = attribute(element, name);
   if (text == nullptr || text->size() != 6) return {};
@@ -40,8 +40,8 @@ std::string hex4(const NcclElement& element, std::string_view name) {
   return digits.starts_with("0x") && is_hex(digits.substr(2)) ? digits.substr(2) : std::string();
 }
 
-/// By class, the elements inside, and for displays the vendor: the VGA of a management controller
-/// is no accelerator, and neither are AMD's old boards of class 0x0300.
+/// The kind by class, child elements and, for displays, vendor: neither the VGA of a management
+/// controller nor AMD's old boards of class 0x0300 are accelerators.
 DeviceKind kind_of(const std::vector<NcclElement>& elements, bool has_children) {
   if (has_children) return DeviceKind::pci_switch;
   if (elements.front().tag == "nic" || find(elements, "nic") != nullptr)
@@ -62,7 +62,7 @@ DeviceKind kind_of(const std::vector<NcclElement>& elements, bool has_children) 
   return DeviceKind::other;
 }
 
-/// The value that all nets of a NIC agree on.
+/// The value that all nets of a NIC have; nullopt if they differ.
 template <typename T, typename Read>
 std::optional<T> common(const std::vector<const NcclElement*>& nets, Read read) {
   std::optional<T> value;
@@ -91,7 +91,8 @@ void read_nic(Device& device) {
   for (const NcclElement& element : device.nccl)
     if (element.tag == "net") nets.push_back(&element);
   device.ports.reset();
-  constexpr std::size_t most_ports = 16;  // what a topology file takes; more are virtual interfaces
+  constexpr std::size_t most_ports =
+      16;  // what a topology file allows; more would be virtual interfaces
   if (!nets.empty() && nets.size() <= most_ports) device.ports = static_cast<int>(nets.size());
   device.port_rate =
       common<Bandwidth>(nets, [](const NcclElement& net) -> std::optional<Bandwidth> {
@@ -100,7 +101,7 @@ void read_nic(Device& device) {
         return Bandwidth{static_cast<double>(*megabits) * 1.25e5};
       });
   device.gdr = common<bool>(nets, [](const NcclElement& net) { return flag(net, "gdr"); });
-  // Ports of verbs devices count from 1; NCCL's socket transport writes 0 and the name of an
+  // Verbs devices number ports from 1. NCCL's socket transport writes 0 and the name of an
   // interface.
   const auto name =
       common<std::string>(nets, [](const NcclElement& net) -> std::optional<std::string> {
@@ -158,8 +159,7 @@ bool is_virtual_bridge(const NcclElement& pci) {
   if (vendor == "1b36")
     return device == "0001" || device == "0009" || device == "000b" || device == "000c" ||
            device == "000e";
-  // QEMU's switch takes the ids of a real chip, TI's XIO3130, which is a Gen1 x1 part: no GPU
-  // server has one.
+  // QEMU's switch uses the ids of TI's XIO3130, a Gen1 x1 chip that no GPU server has.
   if (vendor == "104c" && (device == "8232" || device == "8233")) {
     const std::string* speed = attribute(pci, "link_speed");
     const std::string* width = attribute(pci, "link_width");
@@ -182,7 +182,7 @@ void read_facts(Device& device) {
     device.address = bus_id != nullptr ? parse_address(*bus_id) : std::string();
     const std::string vendor = hex4(own, "vendor");
     const std::string id = hex4(own, "device");
-    // Providers write 0xffff for switches that they hide from their guests.
+    // Cloud providers write 0xffff for switches that they hide from guests.
     device.pci_id =
         vendor.empty() || id.empty() || vendor == "ffff" ? std::string() : vendor + ":" + id;
     const std::string* speed = attribute(own, "link_speed");
@@ -220,7 +220,7 @@ std::vector<std::string> numa_nodes_of(const Host& host) {
 
 namespace {
 
-/// Devices that NVLink elements name by their bus id.
+/// Finds devices by the bus ids in NVLink elements.
 struct LinkTargets {
   std::map<std::string_view, const Device*> by_address;
 
@@ -236,8 +236,8 @@ struct LinkTargets {
   }
 };
 
-/// The name at the far end of a link, "" for an NVSwitch that is not shown, nullopt for one that
-/// leads nowhere: to a GPU that this system was not given, or back to itself as in Azure's files.
+/// The name of the far end of a link; "" for an NVSwitch that is not visible; nullopt for a link to
+/// a GPU that this system does not have, or to itself as in Azure's files.
 std::optional<std::string> far_end(const NcclElement& element, const Device& from,
                                    const std::string& numa, const LinkTargets& targets) {
   const std::string* tclass = attribute(element, "tclass");
@@ -251,7 +251,8 @@ std::optional<std::string> far_end(const NcclElement& element, const Device& fro
   return target != nullptr && target->kind == DeviceKind::nvswitch ? target->name : std::string();
 }
 
-/// NVLink goes by the GPU's generation; others have a model of their own, as far as there is one.
+/// NVLink's model follows from the GPU's generation; other links have a model of their own, if one
+/// exists.
 std::string link_model(const NcclElement& element, const Device& gpu) {
   if (element.tag == "c2c") return "nvlink-c2c";
   const NcclElement* own = element.tag == "xgmi" ? find(gpu.nccl, "gpu") : nullptr;
@@ -278,7 +279,7 @@ std::vector<NvLink> read_nvlinks(const Host& host) {
                                      device.name, *count));
       const auto to = far_end(element, device, numa_nodes[i], targets);
       if (!to || index_of.contains({*to, device.name}))
-        continue;  // a pair may stand at its other end already
+        continue;  // the other end may have listed the pair
       const auto [at, is_new] = index_of.emplace(std::pair(device.name, *to), links.size());
       if (is_new) links.push_back({device.name, *to, 0, link_model(element, device), {}});
       int& total = links[at->second].count;

@@ -5,7 +5,7 @@
 namespace gdr::nccl {
 namespace {
 
-/// A key that two models claim names neither.
+/// A key that two models claim identifies neither.
 template <typename Map, typename Key>
 void claim(Map& map, const Key& key, const std::string& model) {
   const auto [at, is_new] = map.emplace(key, model);

@@ -11,20 +11,20 @@
 
 namespace gdr::nccl {
 
-/// Finds models by PCI ids, RCCL's gcn and cpuid. What no model claims, or two claim, stays without
-/// a model.
+/// Finds models by PCI ids, RCCL's gcn and cpuid. A key identifies a model only if exactly one
+/// model claims it.
 class Identifier {
  public:
-  /// Without a library nothing is found.
+  /// nullptr: finds nothing.
   explicit Identifier(const ModelLibrary* models);
 
-  /// Name of the model of a switch, GPU, NIC or NVMe drive; empty when not known.
+  /// The model of a switch, GPU, NIC or NVMe drive; empty if unknown.
   [[nodiscard]] std::string device_model(const Device& device) const;
-  /// Name of the model of a NUMA node's <cpu>; empty when not known.
+  /// The model of a NUMA node's <cpu>; empty if unknown.
   [[nodiscard]] std::string cpu_model(const NcclElement& cpu) const;
   /// By vendor ("GenuineIntel"), family and model as /proc/cpuinfo has them.
   [[nodiscard]] std::string cpu_model(const std::string& vendor, int family, int model) const;
-  /// The kind of device whose models claim this id; nullopt: none, or several kinds.
+  /// The kind of device whose models claim this id; nullopt if no kind or several do.
   [[nodiscard]] std::optional<DeviceKind> kind_of(const std::string& pci_id) const;
 
  private:
@@ -33,14 +33,14 @@ class Identifier {
   std::map<std::tuple<std::string, int, int>, std::string> cpus_;
 };
 
-/// RCCL's gcn as the compiler's name of the architecture: 908 or gfx908 is gfx908, 910 is gfx90a.
-/// Empty when the element has none.
+/// The compiler's name of the architecture in RCCL's gcn: gfx908 for 908 and gfx908, gfx90a for
+/// 910. Empty if the element has no gcn.
 std::string gfx_name(const NcclElement& gpu);
 
-/// Family as /proc/cpuinfo has it: NCCL shifts the extended family by four bits too many, so that
-/// AMD's family 25 becomes 175.
+/// The family in /proc/cpuinfo's numbering: NCCL shifts the extended family by four bits too many,
+/// so AMD's family 25 becomes 175.
 int cpu_family(std::int64_t nccl_family);
-/// The way back.
+/// The inverse.
 int nccl_family(int cpu_family);
 
 }  // namespace gdr::nccl

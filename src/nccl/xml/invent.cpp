@@ -13,8 +13,7 @@
 namespace gdr::nccl {
 namespace {
 
-/// The cores [first, first + count) as the kernel prints a mask: groups of eight digits, the
-/// highest first.
+/// The cores [first, first + count) as a kernel mask: groups of eight digits, the highest first.
 std::string core_mask(std::int64_t first, std::int64_t count) {
   std::string mask;
   for (std::int64_t group = (first + count + 31) / 32 - 1; group >= 0; --group) {
@@ -86,7 +85,7 @@ const std::string& Inventor::bus_id(const Device& device) {
     if (kept != nullptr && device.address.empty()) return *kept;
   }
   if (id.empty()) id = device.address;
-  // Domains from fffe down are used by no machine.
+  // No machine uses domains from fffe down.
   for (std::size_t n = index; id.empty(); n += host_.devices.size()) {
     const std::string made_up =
         fmt::format("{:04x}:{:02x}:00.0", 0xfffeU - (n / 256) % 0xf000U, n % 256);
@@ -157,7 +156,7 @@ NcclElement Inventor::net(const Device& device, int port) {
 }
 
 std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
-  // numaN is node N; another name takes its place in the list.
+  // numaN is node N; a node with another name is numbered by its place in the list.
   std::int64_t id = &numa - host_.numa_nodes.data();
   if (numa.name.starts_with("numa"))
     std::from_chars(numa.name.data() + 4, numa.name.data() + numa.name.size(), id);
@@ -178,8 +177,8 @@ std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
 void Inventor::set_cpu(NcclElement& cpu, const std::string& name) const {
   const CpuModel* model = cpu_model(name);
   const bool known = model != nullptr && !model->cpuid.empty();
-  // NCCL refuses a cpu without arch, and an x86 one without vendor; for a vendor that it does not
-  // know it assumes nothing.
+  // NCCL refuses a cpu without arch and an x86 cpu without vendor; it assumes nothing about an
+  // unknown vendor.
   set_attribute(cpu, "arch", model != nullptr && !model->arch.empty() ? model->arch : "x86_64");
   set_attribute(cpu, "vendor", known ? model->cpuid.front().vendor : "unknown");
   set_attribute(cpu, "familyid",
@@ -191,7 +190,7 @@ void Inventor::set_cpu(NcclElement& cpu, const std::string& name) const {
 }
 
 int Inventor::c2c_bandwidth(const NvLink& link) const {
-  // POWER9 has its NVLinks at the CPU, too; NCCL calls these nvlink.
+  // POWER9 has NVLinks at the CPU as well; NCCL calls them nvlink.
   if (link.model != "nvlink-c2c" || !has_model("nvlink", link.model)) return 0;
   return static_cast<int>(models_->nvlink(link.model).link_bandwidth.value.bytes_per_second / 1e6);
 }

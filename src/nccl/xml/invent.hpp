@@ -9,8 +9,8 @@
 
 namespace gdr::nccl {
 
-/// Makes up the elements of devices that came from no NCCL file. Numbers go on after those that
-/// kept elements use.
+/// Invents the elements of devices that came from no NCCL file. Numbering continues after the
+/// stored elements.
 class Inventor {
  public:
   Inventor(const Host& host, std::size_t host_index, const ModelLibrary* models);
@@ -18,15 +18,15 @@ class Inventor {
   /// The elements of a switch, GPU or NIC; empty for other kinds.
   std::vector<NcclElement> device(const Device& device);
   std::vector<NcclElement> numa_node(const NumaNode& numa);
-  /// gpu, or nic and its nets, to stand below a pci element that lacks them.
+  /// gpu, or nic and its nets, for a pci element that lacks them.
   NcclElement gpu(const Device& device);
   std::vector<NcclElement> nic(const Device& device);
   NcclElement net(const Device& device, int port);
-  /// The device's bus id, a made-up one where it has none; the same for each call.
+  /// The device's bus id, invented if it has none; the same for each call.
   const std::string& bus_id(const Device& device);
-  /// vendor, familyid, modelid and arch as `model` has them.
+  /// Sets vendor, familyid, modelid and arch from `model`.
   void set_cpu(NcclElement& cpu, const std::string& model) const;
-  /// Megabytes a second of one C2C link to a CPU; 0 when not known or another link.
+  /// MB/s of one C2C link to a CPU; 0 if unknown or not such a link.
   [[nodiscard]] int c2c_bandwidth(const NvLink& link) const;
 
  private:

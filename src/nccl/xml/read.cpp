@@ -27,14 +27,14 @@ bool is_device_of_cpu(const xml::Element& element) {
   return element.tag == "pci" || element.tag == "nic";
 }
 
-/// Root and version, with a word on files that people mistake for a topology.
+/// Checks root and version, and names the kind of files that people mistake for a topology.
 void check_root(const xml::Element& root, const std::string& name) {
   if (root.tag == "graphs")
     throw InputError(fmt::format(
         "{}: a graph file (NCCL_GRAPH_FILE: rings and trees), not a topology (NCCL_TOPO_FILE)",
         name));
   if (root.tag == "topology")
-    throw InputError(fmt::format("{}: a hwloc topology, not one of NCCL", name));
+    throw InputError(fmt::format("{}: a topology of hwloc, not of NCCL", name));
   if (root.tag != "system")
     throw InputError(fmt::format("{}: starts with <{}>; a topology of NCCL starts with <system>",
                                  name, root.tag));
@@ -55,10 +55,10 @@ class HostBuilder {
     const auto id = nccl::integer_attribute(numa.nccl.front(), "numaid");
     if (!id || *id < -1 || *id > 4095)
       throw InputError(fmt::format(
-          "{}: a <cpu> without numaid, or with one that is no number from -1 to 4095", file_));
+          "{}: a <cpu> has no numaid, or one that is not a number from -1 to 4095", file_));
     numa.name = fmt::format("numa{}", *id);
     if (numa_index(host_, numa.name))
-      throw InputError(fmt::format("{}: numaid {} stands twice in a host", file_, *id));
+      throw InputError(fmt::format("{}: numaid {} appears twice in a host", file_, *id));
     numa.socket = fmt::format("cpu{}", *id);
     host_.sockets.push_back({numa.socket, identifier_.cpu_model(numa.nccl.front())});
     host_.numa_nodes.push_back(numa);
@@ -66,7 +66,7 @@ class HostBuilder {
       if (is_device_of_cpu(child)) add_device(child, numa.name);
   }
 
-  /// Names the devices once all are there.
+  /// Names the devices when all are known.
   void finish() {
     name_in_order(DeviceKind::gpu, "gpu",
                   [](const Device& device) { return lowest(device, "gpu"); });
@@ -89,10 +89,10 @@ class HostBuilder {
   }
 
  private:
-  /// The file does not say which NUMA nodes share a socket. Two are taken for two sockets. Eight of
-  /// an AMD machine are two sockets of four, since EPYC has at most two sockets and four nodes
-  /// each. For other counts each node keeps a socket of its own, and the topology says that this is
-  /// not known.
+  /// The file does not say which NUMA nodes share a socket. Two nodes are two sockets. Eight nodes
+  /// of an AMD machine are two sockets of four, since EPYC has at most two sockets with four nodes
+  /// each. For other counts each node gets a socket of its own, and the topology marks the sockets
+  /// as unknown.
   void group_sockets() {
     const std::size_t nodes = host_.numa_nodes.size();
     if (nodes <= 2) return;
@@ -141,12 +141,12 @@ class HostBuilder {
   void look_at_bridge(Device& bridge) {
     const bool made_up = nccl::is_virtual_bridge(bridge.nccl.front());
     if (made_up) bridge.model = "virtual-bridge";
-    // Cloud providers write ffff:ff for switches that are real but not shown to the guest; what
-    // they say of them is believed.
+    // Cloud providers write ffff:ff for real switches that the guest does not see; trust their
+    // attributes.
     if (made_up || bridge.address.starts_with("ffff:ff:")) host_.virtual_machine = true;
   }
 
-  /// The lowest dev of the elements of this tag; devices without any come last.
+  /// The lowest dev among the elements with this tag; devices without one come last.
   static std::int64_t lowest(const Device& device, std::string_view tag) {
     std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
     for (const NcclElement& element : device.nccl)
@@ -199,7 +199,7 @@ void add_file(Topology& topology, const NamedText& file, const Identifier& ident
   for (HostBuilder& builder : builders) builder.finish();
 }
 
-/// The file's name without folder and ending, as far as it can be the name of a topology.
+/// The file's name without folder and extension, reduced to what a topology's name allows.
 std::string topology_name(const std::string& file) {
   std::string name = std::filesystem::path(file).stem().string();
   for (char& c : name)

@@ -15,7 +15,7 @@ namespace gdr {
 namespace nccl {
 namespace {
 
-/// What the elements say of links, without the fields that they do not set.
+/// The links in the elements, without the fields that elements do not set.
 std::vector<NvLink> comparable(std::vector<NvLink> links) {
   for (NvLink& link : links) {
     link.model.clear();
@@ -56,7 +56,7 @@ void update_nets(std::vector<NcclElement>& elements, const Device& device, const
   }
 }
 
-/// The kept elements with the typed fields that were changed since.
+/// The stored elements, updated with the typed fields that have changed since.
 std::vector<NcclElement> updated(const Device& device, Inventor& inventor) {
   std::vector<NcclElement> elements = device.nccl;
   Device was;
@@ -82,7 +82,7 @@ std::vector<NcclElement> updated(const Device& device, Inventor& inventor) {
   return elements;
 }
 
-/// gpu and net elements for devices whose file left them to detection.
+/// Adds gpu and net elements for devices whose file left them to detection.
 void add_detected(std::vector<NcclElement>& elements, const Device& device, Inventor& inventor,
                   std::int64_t& next_rank) {
   if (device.kind == DeviceKind::gpu) {
@@ -169,7 +169,7 @@ HostElements host_elements(const Topology& topology, std::size_t host_index,
 
 namespace {
 
-/// Puts the tree of a host together; host bridges are left out as NCCL does.
+/// Builds the tree of a host, without host bridges, as NCCL does.
 class TreeWriter {
  public:
   TreeWriter(const Host& host, HostElements elements)
@@ -209,7 +209,7 @@ class TreeWriter {
   std::map<std::string_view, std::vector<std::size_t>> children_;
 };
 
-/// The part of Topology::nccl that is this host's system element with what else was in it.
+/// The part of Topology::nccl that is this host's system element and its other content.
 std::vector<NcclElement> system_of(const Topology& topology, std::size_t host) {
   std::vector<std::vector<NcclElement>> systems;
   for (const NcclElement& element : topology.nccl) {

@@ -221,7 +221,7 @@ TEST(Agreement, OtherDevicesAndWaysCount) {
   lab.seen.to.module.other_gpus = Bytes{1};
   lab.seen.to.sent.stream = Bytes{1};
   EXPECT_EQ(lab.unequal(),
-            "memory all h1/memory > ; beside any h0/other NICs > ; beside cpu-copy h1/memory > "
+            "memory all h1/memory > ; beside any h0/other NICs > ; beside socket-copy h1/memory > "
             "socket; beside any h1/other GPUs > ; "
             "beside wire h1/nic0 > h0/nic0; ");
 }

@@ -91,7 +91,7 @@ TEST(FaultSpec, ErrorsNamePlaceFoundAndAllowed) {
       "down-for, "
       "down-frames, only";
   const std::string names =
-      "h0/nic0, h0/nic1, h1/nic0, h1/nic1; * for a host or a NIC; .tx or .rx behind for one "
+      "h0/nic0, h0/nic1, h1/nic0, h1/nic1; * for a host or a NIC; add .tx or .rx for one  "
       "direction";
   const std::string unknown_key = "faults: at item 1 (*): found \"los\", allowed " + keys;
   const std::string unknown_port = "faults: at item 2: found \"h2/nic0\", allowed " + names;
@@ -124,7 +124,7 @@ TEST(FaultSpec, ErrorsNamePlaceFoundAndAllowed) {
       {"*:down-after=1.5",
        "faults: at item 1 (*), down-after: found \"1.5\", allowed a number of frames, 0 to "
        "18446744073709551615"},
-      {"*:rate=0", "faults: at item 1 (*), rate: found \"0\", allowed 1B/s and more"},
+      {"*:rate=0", "faults: at item 1 (*), rate: found \"0\", allowed at least 1B/s"},
       {"*:only=tcp", "faults: at item 1 (*), only: found \"tcp\", allowed roce, all"},
       {"h1/nic0.rx:queue=1KiB",
        "faults: h1/nic0.rx: found queue without rate, allowed queue together with rate or "
@@ -134,9 +134,10 @@ TEST(FaultSpec, ErrorsNamePlaceFoundAndAllowed) {
       {"h1/nic0:pause-for=1s",
        "faults: h1/nic0.tx: found pause-for without pause-at, allowed both together"},
       {"h1/nic0:down-for=1s",
-       "faults: h1/nic0.tx: found down-for, allowed it together with down-at or down-after"},
+       "faults: h1/nic0.tx: found down-for, allowed down-for or down-frames together with down-at "
+       "or down-after"},
       {"*:reorder=1%,reorder-by=0",
-       "faults: h0/nic0.tx: found reorder-by=0, allowed more than 0 where reorder is"},
+       "faults: h0/nic0.tx: found reorder-by=0, allowed more than 0 with reorder"},
       {"*:only=a\nb", "faults: at item 1 (*), only: found \"a\\x0ab\", allowed roce, all"},
   };
   for (const Case& c : cases) {

@@ -49,11 +49,11 @@ TEST(FabricFrame, LengthsThatDoNotFitAreNoIp) {
 
 TEST(FabricFrame, FragmentsHaveNoTransport) {
   Frame frame = roce_frame({});
-  store16(frame, 20, 0x4000);  // do not fragment: no fragment
+  store16(frame, 20, 0x4000);  // "do not fragment" is set, but this is not a fragment
   EXPECT_EQ(find_ip(frame)->protocol, 17);
   store16(frame, 20, 0x2000);  // more fragments
   EXPECT_EQ(find_ip(frame)->protocol, 0);
-  store16(frame, 20, 0x0001);  // a later one
+  store16(frame, 20, 0x0001);  // a later fragment
   EXPECT_EQ(find_ip(frame)->protocol, 0);
 }
 
@@ -106,7 +106,7 @@ TEST(FabricFrame, WithoutPayloadNothingIsCorrupted) {
   EXPECT_TRUE(corrupt_payload(frame, 12345));
 }
 
-// Framing: a length of four bytes in network order, then the frame.
+// Each frame follows its length, four bytes in network order.
 
 Frame framed(const Frame& frame) {
   const auto prefix = length_prefix(frame);
@@ -159,7 +159,7 @@ TEST(FabricFraming, TheLongestFrame) {
     EXPECT_EQ(hostile.next(), std::nullopt);
     EXPECT_TRUE(hostile.bad()) << length;
     hostile.feed(framed(Frame(60, 1)));
-    EXPECT_EQ(hostile.next(), std::nullopt) << "there is no way back";
+    EXPECT_EQ(hostile.next(), std::nullopt) << "lost framing cannot be repaired";
   }
 }
 

@@ -18,7 +18,7 @@ using gdr::Duration;
 
 const Seed seed{42};
 
-/// Sends `count` frames, one every `step`; says for each how many deliveries it had.
+/// Sends `count` frames, one every `step`; returns the number of deliveries of each.
 std::vector<std::size_t> deliveries_of(Link& link, std::size_t count, Duration step = 1_us,
                                        bool roce = true) {
   std::vector<std::size_t> numbers;
@@ -51,7 +51,7 @@ TEST(FabricLink, DelayIsTheSameForAll) {
 }
 
 TEST(FabricLink, RateArithmetic) {
-  // 1000 frames of 4170 bytes at once, at 10 Gb/s: each takes its bytes and 24 more.
+  // 1000 frames of 4170 bytes at once, at 10 Gb/s: each takes 24 bytes more than its size.
   LinkOptions options{.rate = 10_Gbps, .delay = 3_us};
   Link link("l", options, seed);
   const FramePtr frame = shared(plain_frame(mac(2), mac(1), 4170));
@@ -60,25 +60,26 @@ TEST(FabricLink, RateArithmetic) {
   expect_near("1000 frames of 4170 B at 10 Gb/s, +3 us [s]", 1000 * (4170 + 24) * 8 / 10e9 + 3e-6,
               last.seconds, 1e-12);
 
-  // Short frames are padded to 60 bytes: 14.88 million a second at 10 Gb/s, the figure of every
+  // Short frames are padded to 60 bytes: 14.88 million per second at 10 Gb/s, the figure in every
   // switch's data sheet.
   Link short_frames("l", {.rate = 10_Gbps}, seed);
   const FramePtr tiny = shared(plain_frame(mac(2), mac(1), 20));
   for (int i = 0; i < 1000; ++i) last = short_frames.pass(tiny, Duration{}).at(0).due;
-  expect_near("shortest frames a second at 10 Gb/s", 14'880'952.38, 1000 / last.seconds, 1e-9);
+  expect_near("shortest frames per second at 10 Gb/s", 14'880'952.38, 1000 / last.seconds, 1e-9);
 }
 
 TEST(FabricLink, AnIdleLinkSavesNothingUp) {
   Link link("l", {.rate = Bandwidth{1e6}}, seed);
-  const FramePtr frame = shared(plain_frame(mac(2), mac(1), 976));  // with 24 more: 1 ms
+  const FramePtr frame =
+      shared(plain_frame(mac(2), mac(1), 976));  // 1 ms with 24 bytes of overhead
   EXPECT_DOUBLE_EQ(link.pass(frame, Duration{}).at(0).due.seconds, 1e-3);
   EXPECT_DOUBLE_EQ(link.pass(frame, Duration{1}).at(0).due.seconds, 1.001);
   EXPECT_DOUBLE_EQ(link.pass(frame, Duration{1}).at(0).due.seconds, 1.002);
 }
 
 TEST(FabricLink, BothSidesOfTheQueueLimit) {
-  // Waiting: all but the one that is being sent. 4 frames of 1000 bytes fit 4000 bytes, but not
-  // 3999.
+  // All frames wait except the one being sent. 4 frames of 1000 bytes fit into 4000 bytes, but not
+  // into 3999.
   for (const auto& [limit, passed] :
        {std::pair<Bytes, std::size_t>{4000_B, 5}, {3999_B, 4}, {0_B, 1}}) {
     Link link("l", {.rate = Bandwidth{1024e3}, .queue = limit}, seed);
@@ -87,7 +88,7 @@ TEST(FabricLink, BothSidesOfTheQueueLimit) {
     for (int i = 0; i < 10; ++i) count += link.pass(frame, Duration{}).size();
     EXPECT_EQ(count, passed) << to_string(limit);
     EXPECT_EQ(link.counters().dropped.queue, 10 - passed);
-    // After 1 ms the next one begins to leave, and its place is free.
+    // After 1 ms the next frame starts to leave and frees its place.
     EXPECT_EQ(link.pass(frame, Duration{0.0009}).size(), 0U);
     EXPECT_EQ(link.pass(frame, Duration{0.0010001}).size(), 1U);
   }
@@ -105,7 +106,8 @@ TEST(FabricLink, UpAgainAfterFramesOrTime) {
   Link frames("l", {.down_after = 2, .down_frames = 3}, seed);
   EXPECT_EQ(deliveries_of(frames, 8), (std::vector<std::size_t>{1, 1, 0, 0, 0, 1, 1, 1}))
       << "and stays up";
-  // One frame a microsecond: the third (at 2 us) is the first one lost; at 5 us it is up again.
+  // One frame per microsecond: the third (at 2 us) is the first one lost; at 5 us the link is up
+  // again.
   Link time("l", {.down_after = 2, .down_for = 3_us}, seed);
   EXPECT_EQ(deliveries_of(time, 8), (std::vector<std::size_t>{1, 1, 0, 0, 0, 1, 1, 1}));
 }
@@ -118,7 +120,7 @@ TEST(FabricLink, DownAtATime) {
   EXPECT_EQ(link.pass(frame, Duration{14.999e-6}).size(), 0U);
   EXPECT_EQ(link.pass(frame, 10_us + 5_us).size(), 1U);
   Link nobody_looked("l", {.down_at = 10_us, .down_for = 5_us}, seed);
-  EXPECT_EQ(nobody_looked.pass(frame, 16_us).size(), 1U) << "it was down while nothing came";
+  EXPECT_EQ(nobody_looked.pass(frame, 16_us).size(), 1U) << "it was down while no frame arrived";
 }
 
 TEST(FabricLink, PauseHoldsAndKeepsTheOrder) {
@@ -127,7 +129,7 @@ TEST(FabricLink, PauseHoldsAndKeepsTheOrder) {
   EXPECT_EQ(link.pass(frame, Duration{9.999e-6}).at(0).due, Duration{9.999e-6});
   EXPECT_EQ(link.pass(frame, 10_us).at(0).due, 10_us + 20_us);
   EXPECT_EQ(link.pass(frame, 17_us).at(0).due, 10_us + 20_us)
-      << "exactly the same time, or the order would be lost";
+      << "the times must be exactly equal to keep the order";
   EXPECT_EQ(link.pass(frame, 31_us).at(0).due, 31_us);
   EXPECT_EQ(link.counters().dropped.total(), 0U);
 }
@@ -158,7 +160,7 @@ TEST(FabricLink, SharesAreKept) {
   for (const Case& c : cases) {
     Link link("l", c.options, seed);
     deliveries_of(link, frames);
-    // The standard deviation of 2000 of 200,000 is 44.5, or 2.2 %; 4 of them.
+    // Allow 4 standard deviations: for 2000 of 200,000 one is 44.5, or 2.2 %.
     expect_near(c.what, share.share * frames, static_cast<double>(c.count(link.counters())), 0.089);
   }
   Link never("l", {}, seed);
@@ -183,7 +185,7 @@ TEST(FabricLink, ReorderedMeansOvertaken) {
   const FramePtr frame = shared(roce_frame({}));
   EXPECT_EQ(link.pass(frame, 0_ns).at(0).due, 10_us);
   EXPECT_EQ(link.pass(frame, 5_us).at(0).due, 15_us);
-  EXPECT_EQ(link.counters().reordered, 0U) << "both were late, none was overtaken";
+  EXPECT_EQ(link.counters().reordered, 0U) << "both were delayed, neither was overtaken";
 }
 
 TEST(FabricLink, OnlyRoce) {
@@ -191,7 +193,7 @@ TEST(FabricLink, OnlyRoce) {
   Link link("l", options, seed);
   EXPECT_EQ(deliveries_of(link, 3, 1_us, false), (std::vector<std::size_t>{1, 1, 1}));
   EXPECT_EQ(deliveries_of(link, 3, 1_us, true), (std::vector<std::size_t>{0, 0, 0}));
-  // ARP in between changes nothing for RoCE: same frames of it, same fates.
+  // ARP in between does not affect RoCE: the same frames have the same outcome.
   Link quiet("l", {.loss = {0.5}, .roce_only = true}, seed);
   Link noisy("l", {.loss = {0.5}, .roce_only = true}, seed);
   for (int i = 0; i < 200; ++i) {
@@ -210,7 +212,7 @@ LinkOptions everything() {
           .mark = {0.05}};
 }
 
-/// All that a link says about 2000 frames, as text.
+/// Everything that happens to 2000 frames on a link, as text.
 std::string story(const std::string& name, const LinkOptions& options, Seed of) {
   Link link(name, options, of);
   std::string text;
@@ -232,7 +234,7 @@ TEST(FabricLink, TheSeedDecides) {
 }
 
 TEST(FabricLink, TheFirstDecisionsOfSeed1) {
-  // Written down so that a change of compiler, library or code cannot change old runs unnoticed.
+  // Fixed values, so that no change of compiler, library or code changes old runs unnoticed.
   Link link("h0/nic0.tx", {.loss = {0.1}}, {1});
   std::vector<std::size_t> lost;
   for (std::size_t i = 0; i < 100; ++i)

@@ -40,7 +40,7 @@ TEST_F(FabricPcap, Format) {
   PcapWriter writer(file(), {1'700'000'000'999'999'999});
   const Frame frame = plain_frame(mac(2), mac(1), 60);
   writer.write(frame, gdr::Duration{2e-9});
-  // Read while the writer still has it open.
+  // Read the file while the writer has it open.
   const std::string bytes = gdr::read_file(file());
   ASSERT_EQ(bytes.size(), 24 + 16 + 60U);
   EXPECT_EQ(word(bytes, 0), 0xa1b23c4dU) << "nanoseconds";
@@ -62,7 +62,7 @@ TEST_F(FabricPcap, Errors) {
 }
 
 TEST_F(FabricPcap, AFullDiskLeavesAWholeFile) {
-  // A limit on the size of files stands for the disk.
+  // A limit on file sizes stands for a full disk.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   PcapWriter writer(file(), {});

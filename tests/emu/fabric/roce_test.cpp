@@ -80,7 +80,7 @@ TEST(FabricRoce, WhatIsNone) {
   EXPECT_FALSE(parse_roce(long_datagram));
   EXPECT_FALSE(parse_roce(roce_frame({.opcode = 0x15})));  // reserved
   EXPECT_FALSE(parse_roce(roce_frame({.opcode = 0x2c})));  // unreliable connections cannot read
-  // RETH takes 16 bytes: with 15 of payload where it should be it does not fit, with 16 it does.
+  // RETH takes 16 bytes: it does not fit into 15 bytes of payload, but into 16.
   EXPECT_FALSE(parse_roce(roce_frame({.opcode = write_first, .payload = 15})));
   EXPECT_TRUE(parse_roce(roce_frame({.opcode = write_first, .payload = 16})));
 }
@@ -131,7 +131,7 @@ TEST(FabricPsn, SlidingForgetsOnlyWhatItMust) {
 
 TEST(FabricRoceCounter, RetransmissionsDoNotCountTwice) {
   RoceCounter counter;
-  // Receive 16 packets of 4 KiB, then 12 of them again (a sender that goes back), then 4 new ones.
+  // Receive 16 packets of 4 KiB, then 12 of them again (the sender goes back), then 4 new ones.
   std::uint32_t psn = 0xfffff8;
   const auto receive = [&](std::uint32_t offset) {
     const std::uint32_t at = (psn + offset) & 0xffffffU;
@@ -154,7 +154,7 @@ TEST(FabricRoceCounter, RetransmissionsDoNotCountTwice) {
 
 TEST(FabricRoceCounter, RequestsAndResponsesHaveTheirOwnNumbers) {
   RoceCounter counter;
-  // One side writes with its PSN 7 while it answers a read of the other's PSN 7.
+  // One side writes with its PSN 7 while it answers a read with the other side's PSN 7.
   counter.count(roce_frame({.opcode = send_only, .psn = 7, .payload = 100}));
   counter.count(roce_frame({.opcode = read_response_middle, .psn = 7, .payload = 1024}));
   counter.count(
@@ -165,7 +165,7 @@ TEST(FabricRoceCounter, RequestsAndResponsesHaveTheirOwnNumbers) {
   EXPECT_EQ(flows[1].payload, Bytes{1024});
   EXPECT_TRUE(flows[1].key.response);
   EXPECT_EQ(flows[1].packets, 2U);
-  EXPECT_EQ(flows[1].repeated_packets, 0U) << "an acknowledgement is no repetition";
+  EXPECT_EQ(flows[1].repeated_packets, 0U) << "an acknowledgement is not a repetition";
 }
 
 TEST(FabricRoceCounter, FlowsAreApart) {
@@ -173,7 +173,7 @@ TEST(FabricRoceCounter, FlowsAreApart) {
   for (const std::uint8_t from : {std::uint8_t{1}, std::uint8_t{3}}) {
     for (const std::uint32_t qp : {16U, 17U})
       counter.count(roce_frame({.psn = 1, .qp = qp, .payload = 10, .from = from}));
-    // Datagram queue pairs of one host that send to one queue pair.
+    // Several datagram queue pairs of a host send to one queue pair.
     counter.count(roce_frame({.opcode = 0x64,
                               .psn = 1,
                               .qp = 1,

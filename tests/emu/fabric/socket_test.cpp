@@ -1,4 +1,4 @@
-// The whole fabric in one process: a thread runs it, the tests are the NICs.
+// The whole fabric in one process: a thread runs it, and the tests act as the NICs.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -64,7 +64,7 @@ TEST_F(FabricSockets, ManyFramesKeepTheirOrderAndTheSlowReaderLosesNone) {
   Nic a(path(0));
   Nic b(path(1));
   ASSERT_TRUE(connected(2));
-  constexpr std::size_t frames = 10'000;  // of 4 KiB: ten times what may be under way
+  constexpr std::size_t frames = 10'000;  // of 4 KiB: ten times the limit in flight
   std::thread sender([&] {
     Frame frame = plain_frame(mac(2), mac(1), 4170);
     for (std::uint32_t i = 0; i < frames; ++i) {
@@ -72,7 +72,7 @@ TEST_F(FabricSockets, ManyFramesKeepTheirOrderAndTheSlowReaderLosesNone) {
       if (!a.send(frame)) return;
     }
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // meanwhile the sender is held back
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the sender is blocked meanwhile
   for (std::uint32_t i = 0; i < frames; ++i) {
     const auto frame = b.receive();
     if (!frame || load32(*frame, 14) != i) {
@@ -94,8 +94,7 @@ TEST_F(FabricSockets, AStalledNicDoesNotStopTheOthers) {
   Nic stuck(path(1));
   Nic c(path(2));
   ASSERT_TRUE(connected(3));
-  const Frame frame =
-      plain_frame(mac(9), mac(1), 4170);  // to an address that nobody has: flooded to both
+  const Frame frame = plain_frame(mac(9), mac(1), 4170);  // to an unknown address: flooded to both
   std::thread sender([&] {
     for (int i = 0; i < 500; ++i)
       if (!a.send(frame)) return;
@@ -106,7 +105,7 @@ TEST_F(FabricSockets, AStalledNicDoesNotStopTheOthers) {
   EXPECT_EQ(received, 500);
   EXPECT_GT(fabric->counters().ports[1].rx.dropped.stalled, 0U);
   EXPECT_EQ(fabric->counters().ports[2].rx.dropped.stalled, 0U);
-  // When it reads again, whole frames come, and then new ones.
+  // When it reads again, it gets complete frames and then new ones.
   while (stuck.receive(100)) continue;
   const Frame fresh = plain_frame(broadcast, mac(1), 77);
   ASSERT_TRUE(a.send(fresh));
@@ -166,7 +165,7 @@ TEST_F(FabricSockets, HostileStreams) {
   ASSERT_TRUE(connected(1));
   EXPECT_EQ(fabric->counters().ports[0].bad_streams, bad);
   EXPECT_EQ(b.receive(20), std::nullopt);
-  // Lengths that are no frames, and one that is, in the same stream.
+  // Lengths of invalid frames and one of a valid frame, in the same stream.
   Nic a(path(0));
   ASSERT_TRUE(connected(2));
   ASSERT_TRUE(a.send({}));
@@ -276,7 +275,7 @@ TEST_F(FabricSockets, Errors) {
   { const gdr::UniqueFd other(::open(path(1).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); }
   EXPECT_EQ(error_of([&] { Fabric{taken}; }),
             "socket " + path(1) +
-                ": cannot make it: it exists already; another run uses it or left it behind");
+                ": cannot create it: it already exists; another run uses it or left it behind");
   EXPECT_FALSE(std::filesystem::exists(path(0))) << "the one made before is removed";
   EXPECT_TRUE(std::filesystem::exists(path(1))) << "the one of others is not";
   std::filesystem::remove(path(1));
@@ -284,7 +283,7 @@ TEST_F(FabricSockets, Errors) {
   FabricOptions no_folder = options(1);
   no_folder.ports[0].path = folder + "/none/p0";
   EXPECT_EQ(error_of([&] { Fabric{no_folder}; }),
-            "socket " + folder + "/none/p0: cannot make it: No such file or directory");
+            "socket " + folder + "/none/p0: cannot create it: No such file or directory");
 
   FabricOptions long_path = options(1);
   long_path.ports[0].path = "/" + std::string(107, 'x');
@@ -294,12 +293,12 @@ TEST_F(FabricSockets, Errors) {
   FabricOptions twice = options(2);
   twice.ports[1].name = twice.ports[0].name;
   EXPECT_EQ(error_of([&] { Fabric{twice}; }),
-            "fabric: found two ports called \"h0/nic0\", allowed is one");
+            "fabric: found two ports called \"h0/nic0\"; names must be unique");
 
   FabricOptions neither = options(1);
   neither.ports[0].path.clear();
   EXPECT_EQ(error_of([&] { Fabric{neither}; }),
-            "fabric: port \"h0/nic0\": allowed is a path or an open socket, one of them");
+            "fabric: port \"h0/nic0\": needs either a path or an open socket");
   neither.ports[0].fd = 999'999;
   EXPECT_EQ(error_of([&] { Fabric{neither}; }),
             "fabric: port \"h0/nic0\": file descriptor 999999 is not open");

@@ -25,7 +25,7 @@ class Switch {
     core.receive(port, {shared(frame), nullptr}, now);
   }
 
-  /// "PORT:MARK" of each frame that comes out until `now`; the mark is its first payload byte.
+  /// "PORT:MARK" for each frame delivered until `now`; the mark is its first payload byte.
   std::vector<std::string> expect(Duration now) {
     std::vector<std::string> out;
     core.advance(now, [&](std::size_t port, const Parcel& parcel) {
@@ -59,7 +59,7 @@ TEST(FabricSwitch, FloodsUntilItHasLearned) {
   EXPECT_EQ(s.expect(3_us), (Out{"1:3"}));
   s.receive(2, plain_frame(broadcast, mac(3), 60, 4), 4_us);
   EXPECT_EQ(s.expect(4_us), (Out{"0:4", "1:4"}));
-  // A group address as source is not learned.
+  // A group address as the source is not learned.
   s.receive(2, plain_frame(mac(1), {0x01, 0, 0x5e, 0, 0, 1}, 60, 5), 5_us);
   s.receive(1, plain_frame({0x01, 0, 0x5e, 0, 0, 1}, mac(2), 60, 6), 6_us);
   EXPECT_EQ(s.expect(6_us), (Out{"0:5", "0:6", "2:6"}));
@@ -103,8 +103,8 @@ TEST(FabricSwitch, DelayBelongsToBothLinks) {
 }
 
 TEST(FabricSwitch, TwoSendersShareAPort) {
-  // 100 frames of 976 bytes (with 24 more 1 ms each at 1 MB/s) from each of two ports, all at once,
-  // to a third.
+  // 100 frames of 976 bytes (1 ms each at 1 MB/s with 24 bytes of overhead) from each of two ports,
+  // all at once, to a third.
   FabricOptions options = ports(3);
   options.ports[2].rx.rate = gdr::Bandwidth{1e6};
   Switch s(options);
@@ -133,7 +133,7 @@ TEST(FabricSwitch, ANicThatGoes) {
   s.receive(0, plain_frame(mac(2), mac(1), 60, 1), 2_us);
   s.expect(2_us);
   s.core.disconnect(1);
-  EXPECT_EQ(s.expect(10_us), Out{}) << "what was under way to it is dropped";
+  EXPECT_EQ(s.expect(10_us), Out{}) << "frames in flight to it are dropped";
   EXPECT_EQ(s.core.counters(1).rx.dropped.unconnected, 1U);
   s.receive(0, plain_frame(mac(2), mac(1), 60, 2), 11_us);
   EXPECT_EQ(s.expect(20_us), (Out{"2:2"})) << "its address is forgotten, the frame is flooded";
@@ -180,7 +180,7 @@ TEST(FabricSwitch, OtherFaultsHoldFromWhenTheyAreSetAndCountersGoOn) {
   others[0].tx = {};
   others[1].rx.down_after = 4;
   s.core.set_faults(others, {7}, 200_us);
-  EXPECT_EQ(send(5, 201_us), 4U) << "frames count anew";
+  EXPECT_EQ(send(5, 201_us), 4U) << "frame counts start again";
   s.core.set_faults(options.ports, {1}, 300_us);
   EXPECT_EQ(send(5, 301_us), 2U);
   EXPECT_EQ(s.core.counters(0).tx.arrived.frames, 15U);
@@ -188,7 +188,8 @@ TEST(FabricSwitch, OtherFaultsHoldFromWhenTheyAreSetAndCountersGoOn) {
   EXPECT_EQ(s.core.counters(1).rx.dropped.down, 1U);
 }
 
-/// Random traffic through links with every fault; all that came out, and the counters at the end.
+/// Sends random traffic through links with every fault; returns all deliveries and the final
+/// counters.
 std::string story(const FabricOptions& options, std::size_t quiet_port, Switch& s) {
   std::mt19937_64 traffic(7);
   std::string text;
@@ -285,7 +286,7 @@ TEST(FabricSwitch, AFloodOfAddressesIsBounded) {
   s.receive(1, plain_frame({0x02, 0, 0, 0, 0, 1}, mac(2), 60, 1), Duration{});
   EXPECT_EQ(s.expect(Duration{}), (Out{"0:1"}));
   s.receive(1, plain_frame({0x02, 0, 0, 0, 0x10, 0x05}, mac(2), 60, 2), Duration{});
-  EXPECT_EQ(s.expect(Duration{}), (Out{"0:2", "2:2"})) << "not learned any more: flooded";
+  EXPECT_EQ(s.expect(Duration{}), (Out{"0:2", "2:2"})) << "no longer learned: flooded";
 }
 
 TEST(FabricCounters, AsJson) {

@@ -245,7 +245,7 @@ TEST_F(EmuSessionName, NamesAndFoldersThatCannotBe) {
   sessions_folder();
   chmod((folder_ + "/gdr").c_str(), 0755);
   EXPECT_EQ(refusal([&] { sessions_folder(); }),
-            folder_ + "/gdr: must be a folder of yours that nobody else may enter (mode 0700)");
+            folder_ + "/gdr: must be your own folder, closed to other users (mode 0700)");
 }
 
 TEST(EmuDeadline, SaysWhoWasLate) {

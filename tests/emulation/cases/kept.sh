@@ -21,7 +21,7 @@ kept 0 in $name --on h0 'ib_send_lat -d rxe0 -x 1 -n 10' --on h2 'until ib_send_
 kept 1 in $name --on h0 'gdr-barrier never' --on h1 'sleep 1' --on h2 true
 said '^h0| gdr-barrier: never: the command of h. has ended$'
 kept 2 in $name --on h0 'gdr-barrier alone; gdr-barrier ../x; [ $? = 2 ] && gdr-barrier' --on h1 'gdr-barrier alone; sleep 2'
-said 'a name has letters'
+said 'a name may only have letters'
 
 # Ctrl-C stops the command with all of its processes, and nothing else.
 code=0

@@ -22,7 +22,7 @@ said '^gdr: --kernel /no/kernel: there is no such file$'
 kept 2 "$small" --kernel "$small" -- true
 said 'give both'
 kept 2 "$small" --kernel "$small" --modules . -- true
-said '^gdr: --modules .: no modules.dep is there'
+said '^gdr: --modules .: it has no modules.dep'
 printf 'kernel/virtio_pci.ko:\n' >modules.dep
 kept 2 "$small" --kernel "$small" --modules . -- true
 said 'rdma_rxe'

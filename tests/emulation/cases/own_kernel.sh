@@ -9,7 +9,7 @@ rm -f "$release/build"
 export XDG_CACHE_HOME=$work/cache
 mkdir -p cache/gdr/busybox/bin && cp "$kernel/bin/busybox" cache/gdr/busybox/bin/
 emulate 0 "$small" --kernel "$kernel/boot/vmlinuz-$release" --modules "$release" -- sh -c 'uname -r; ibv_devices; [ ! -e /dev/gdr-gpu0 ]'
-said "$release/build is not there: guests have no /dev/gdr-gpuK"
+said "$release/build does not exist: guests have no /dev/gdr-gpuK"
 ln -s "$kernel/usr/src/linux-headers-$release" "$release/build"
 emulate 0 "$small" --kernel "$kernel/boot/vmlinuz-$release" --modules "$release" -- sh -c 'uname -r; ibv_devices; ls /dev/gdr-gpu0'
 said "^h0| $release$"

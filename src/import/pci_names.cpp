@@ -1,4 +1,4 @@
-#include "src/import/known_names.hpp"
+#include "src/import/pci_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-/// As the PCI ID database (https://pci-ids.ucw.cz) begins the names of vendors, in its versions
-/// over the years.
+/// Starts of vendor names in the PCI ID database (https://pci-ids.ucw.cz), including its older
+/// versions.
 constexpr std::array<Pair, 21> vendors{{{"NVIDIA", "10de"},
                                         {"Mellanox", "15b3"},
                                         {"Advanced Micro Devices, Inc. [AMD/ATI]", "1002"},
@@ -33,8 +33,8 @@ constexpr std::array<Pair, 21> vendors{{{"NVIDIA", "10de"},
                                         {"Microsoft", "1414"},
                                         {"IBM", "1014"}}};
 
-/// Words that one product only has in the PCI ID database, longer ones before those that they
-/// contain.
+/// Texts that only one product has in the PCI ID database. A longer text comes before any that it
+/// contains.
 constexpr std::array<Pair, 57> products{{{"A100 PCIe 40GB", "10de:20f1"},
                                          {"A100 PCIe 80GB", "10de:20b5"},
                                          {"A100 SXM4 40GB", "10de:20b0"},
@@ -190,7 +190,7 @@ bool is_virtual_name(std::string_view text) {
 bool is_plain_ethernet(std::string_view pci_id, std::string_view text) {
   const std::string_view vendor = pci_id.size() == 9 ? pci_id.substr(0, 4) : std::string_view();
   const std::string vendor_id = vendor.empty() ? vendor_of_name(text) : std::string(vendor);
-  // NICs of these vendors do RDMA with few exceptions: Mellanox, Amazon's EFA, Chelsio, Pensando,
+  // Nearly all NICs of these vendors support RDMA: Mellanox, Amazon's EFA, Chelsio, Pensando,
   // QLogic, Marvell, Huawei, ZTE, Cornelis.
   static constexpr std::array<std::string_view, 4> rdma{"15b3", "1425", "1dd8", "1077"};
   if (std::find(rdma.begin(), rdma.end(), vendor_id) != rdma.end()) return false;
@@ -206,7 +206,7 @@ bool is_plain_ethernet(std::string_view pci_id, std::string_view text) {
     });
   }
   if (vendor_id == "14e4") {
-    // NetXtreme-E (BCM574xx, 575xx, 576xx) does RoCE; the gigabit NetXtreme and NetXtreme II do
+    // NetXtreme-E (BCM574xx, 575xx, 576xx) supports RoCE; the gigabit NetXtreme and NetXtreme II do
     // not.
     return !has(text, "NetXtreme-E") && !has(text, "Thor") && !pci_id.starts_with("14e4:16d") &&
            !pci_id.starts_with("14e4:17") && !pci_id.starts_with("14e4:16f") &&

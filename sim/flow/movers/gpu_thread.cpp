@@ -1,0 +1,16 @@
+#include "sim/flow/movers/movers.hpp"
+
+namespace gdr::sim {
+
+/// Threads that issue loads and stores are enough to fill the link: what bounds them is the window.
+StageSpec time_gpu_thread(FlowContext& flow, const Stage& stage) {
+  StageSpec spec{
+      .step = {stage.reads ? StepKind::load : StepKind::store, stage.engine, stage.from, stage.to},
+      .granule = piece_of(flow, stage)};
+  work_on_hops(flow, spec, stage);
+  if (const auto& store = flow.hardware.gpu(stage.engine).store_latency)
+    spec.latency += store->value;
+  return spec;
+}
+
+}  // namespace gdr::sim

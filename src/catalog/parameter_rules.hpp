@@ -1,0 +1,59 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "src/common/units.hpp"
+
+namespace gdr {
+
+/// What a parameter allows beyond its type: an empty string for a value that it allows, else what
+/// it allows instead.
+template <typename T>
+using Rule = std::string (*)(const T&);
+
+template <typename T>
+std::string anything(const T& /*value*/) {
+  return {};
+}
+/// A component without any would be none, or code divides by it.
+template <typename T>
+std::string above_zero(const T& value) {
+  return value == T{} ? "more than 0" : "";
+}
+std::string percent(const std::int64_t& value);
+/// What PCIe allows as maximum payload and as maximum read request.
+std::string payload_limit(const Bytes& value);
+std::string some_text(const std::string& value);
+/// DDR4-3200 and the like.
+std::string speed_grade(const std::string& value);
+std::string one_of_words(std::initializer_list<std::string_view> words, const std::string& value);
+
+/// A string as a template's argument.
+template <std::size_t size>
+struct Word {
+  char text[size];
+  consteval Word(const char (&literal)[size]) { std::copy_n(literal, size, text); }
+};
+template <Word... words>
+std::string one_of(const std::string& value) {
+  return one_of_words({words.text...}, value);
+}
+
+template <typename T>
+constexpr Rule<T> usual_rule = anything<T>;
+template <>
+constexpr Rule<Bytes> usual_rule<Bytes> = above_zero<Bytes>;
+template <>
+constexpr Rule<Bandwidth> usual_rule<Bandwidth> = above_zero<Bandwidth>;
+template <>
+constexpr Rule<std::string> usual_rule<std::string> = some_text;
+
+/// "10de:20b0": four digits, a colon, four digits, lower-case hexadecimal.
+bool is_pci_id(std::string_view text);
+
+}  // namespace gdr
