@@ -193,8 +193,10 @@ void HostRows::add(const Side& side, DeviceId gpu, DeviceId nic, bool sends) {
   const bool rdma = plan_.transfer.path == PathKind::staged;
   if (!rdma || !sends) beside("nic-read", memory, nic_name, {{"module", side.read_host(false)}}, 1);
   if (!rdma || sends) beside("nic-write", nic_name, memory, {{"module", side.wrote_host()}}, 1);
-  if (!sends || !has(Mover::socket_copy)) beside("socket-copy", memory, "socket", side.socket_out(), 2);
-  if (sends || !has(Mover::socket_copy)) beside("socket-copy", "socket", memory, side.socket_in(), 2);
+  if (!sends || !has(Mover::socket_copy))
+    beside("socket-copy", memory, "socket", side.socket_out(), 2);
+  if (sends || !has(Mover::socket_copy))
+    beside("socket-copy", "socket", memory, side.socket_in(), 2);
   if (seen.process) beside("cpu-copy", memory, memory, {{"memory", seen.process->cpu}}, 2);
   beside("any", graph_.topology().hosts[host_].name + "/other GPUs", "",
          {{"module", seen.module.other_gpus}}, 0);

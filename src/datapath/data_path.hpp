@@ -75,7 +75,7 @@ struct Stage {
   Route data{};        ///< the hops that the data takes, from -> to
   Route requests{};    ///< reads: the hops of the requests, engine -> from
   std::vector<OpenQuestion> open{};  ///< what the file would have to say for the routes to be sure
-  Bytes piece{};       ///< moves at once and can then go on to the next stage
+  Bytes piece{};                     ///< moves at once and can then go on to the next stage
   bool joins = false;  ///< pieces cost nothing each (packets, TLPs): several may be taken as one
   std::optional<Bytes> buffer{};  ///< what a message puts into each staging buffer that the stage
                                   ///< fills or empties; nullopt: it works on the memory of the ends

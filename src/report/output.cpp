@@ -105,12 +105,14 @@ std::string open_to_text(const Graph& graph, const std::vector<Stage>& stages) {
     const std::string device = graph.label(question.device);
     const std::string line =
         question.kind == OpenQuestion::Kind::acs
-            ? fmt::format("not known: the ACS bits of the port above {}; the direct route is taken "
-                          "(\"acs\" in the file says)",
-                          device)
-            : fmt::format("not known: whether {} has ATS switched on; the route over the root port "
-                          "is taken (\"ats\" in the file says)",
-                          device);
+            ? fmt::format(
+                  "not known: the ACS bits of the port above {}; the direct route is taken "
+                  "(\"acs\" in the file says)",
+                  device)
+            : fmt::format(
+                  "not known: whether {} has ATS switched on; the route over the root port "
+                  "is taken (\"ats\" in the file says)",
+                  device);
     text += "  " + wrapped(line, 4, 78) + "\n";
   }
   return text;

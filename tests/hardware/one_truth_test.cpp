@@ -107,12 +107,11 @@ void compare(const Machine& machine, const Transfer& transfer,
   const Prediction predicted = predict(simulator(), machine.hardware, transfer, {128, 64});
   Bandwidth least{1e15};
   for (const AccessBound& bound : bounds) least = std::min(least, bound.rate);
-  SCOPED_TRACE(fmt::format("{}: {} {} to {}: bound {:.4g} GB/s, predicted {:.4g} ({})",
-                           machine.topology.name, to_string(transfer.path),
-                           label(machine.topology, transfer.from),
-                           label(machine.topology, transfer.to), least.gigabytes_per_second(),
-                           predicted.bandwidth.gigabytes_per_second(),
-                           name(machine.hardware, predicted.bottleneck)));
+  SCOPED_TRACE(fmt::format(
+      "{}: {} {} to {}: bound {:.4g} GB/s, predicted {:.4g} ({})", machine.topology.name,
+      to_string(transfer.path), label(machine.topology, transfer.from),
+      label(machine.topology, transfer.to), least.gigabytes_per_second(),
+      predicted.bandwidth.gigabytes_per_second(), name(machine.hardware, predicted.bottleneck)));
   EXPECT_GE(least.bytes_per_second, predicted.bandwidth.bytes_per_second * (1 - tolerance));
   if (!is(predicted.bottleneck, ResourceKind::link)) return;
   std::set<ResourceId> links;

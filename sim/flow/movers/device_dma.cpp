@@ -5,7 +5,9 @@
 namespace gdr::sim {
 
 StageSpec time_command(FlowContext& flow, const Stage& dma) {
-  StageSpec spec{.granule = dma.buffer.value_or(flow.size()), .whole_message = !dma.buffer, .units_per_byte = 0};
+  StageSpec spec{.granule = dma.buffer.value_or(flow.size()),
+                 .whole_message = !dma.buffer,
+                 .units_per_byte = 0};
   if (flow.graph().vertex(dma.engine).kind != VertexKind::nvme) {
     const NicModel& nic = flow.hardware.nic(dma.engine);
     spec.step = {.kind = StepKind::descriptor, .by = dma.engine};
