@@ -15,7 +15,7 @@ namespace {
 std::string link_text(const Hardware& hardware, const Hop& hop) {
   switch (hop.kind) {
     case HopKind::pcie: {
-      const auto link = hardware.link(hop.edge);
+      const auto link = hardware.link(hop.edge).value;
       return link ? to_string(*link) : "virtual";
     }
     case HopKind::root_complex:

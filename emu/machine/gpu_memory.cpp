@@ -18,18 +18,15 @@ constexpr Bytes page = 4_KiB;
 
 }  // namespace
 
-std::vector<GpuMemory> gpu_memory(const Host& host, const ModelLibrary& models) {
+std::vector<GpuMemory> gpu_memory(const Hardware& hardware, std::size_t host_index) {
+  const Host& host = hardware.topology().hosts.at(host_index);
   std::vector<GpuMemory> gpus;
   const auto numbered = numbered_devices(host, DeviceKind::gpu);
   if (numbered.empty()) return gpus;
   const std::uint64_t most =
       std::min(max_each.count, std::bit_floor(max_host.count / numbered.size()));
   for (const Numbered& gpu : numbered) {
-    const Device& device = host.devices[gpu.device];
-    const Bytes full =
-        device.bar_size
-            ? *device.bar_size
-            : models.gpu(device.model.empty() ? "generic" : device.model).bar_size.value;
+    const Bytes full = hardware.bar_size({host_index, gpu.device});
     const std::uint64_t size = std::clamp(std::bit_floor(full.count), page.count, most);
     gpus.push_back({gpu.number, gpu.device, full, {size}});
   }

@@ -3,9 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "src/catalog/model_library.hpp"
 #include "src/common/units.hpp"
-#include "src/topology/topology.hpp"
+#include "src/hardware/hardware.hpp"
 
 namespace gdr::emu {
 
@@ -18,8 +17,8 @@ struct GpuMemory {
 };
 
 /// A BAR costs the guest a 64th of its size for page structures and time to fill them in, so it is
-/// cut: to 256 MiB each, 1 GiB a host.
-std::vector<GpuMemory> gpu_memory(const Host& host, const ModelLibrary& models);
+/// cut: to 256 MiB each, 1 GiB per host.
+std::vector<GpuMemory> gpu_memory(const Hardware& hardware, std::size_t host);
 
 /// One line that says what was cut; empty when nothing was.
 std::string cut_note(const Host& host, const std::vector<GpuMemory>& gpus);

@@ -135,15 +135,16 @@ std::string environment(const Topology& topology, std::size_t index) {
 }
 
 /// For our modules; to the shell they are comments.
-std::string module_settings(const Topology& topology, std::size_t index, const RunPlan& run,
-                            const PcieTree& tree, const ModelLibrary& models) {
+std::string module_settings(const Hardware& hardware, std::size_t index, const RunPlan& run,
+                            const PcieTree& tree) {
+  const Topology& topology = hardware.topology();
   const Host& host = topology.hosts[index];
-  std::string text = gpu_settings(host, tree.places, models) + nic_settings(host, models) +
-                     refused_pairs(topology, index, models);
+  std::string text = gpu_settings(hardware, index, tree.places) + nic_settings(hardware, index) +
+                     refused_pairs(topology, index, hardware.models());
   for (const Refusal& refusal : run.refusals)
     if (refusal.host.empty() || refusal.host == host.name)
       text += fmt::format("#refuse {} --refuse-registration\n", refusal.rule);
-  return text + pci_overlay(Graph(topology), index, tree, models);
+  return text + pci_overlay(hardware, index, tree);
 }
 
 std::string settings(const Topology& topology, std::size_t index, const RunPlan& run) {
@@ -175,7 +176,9 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   if (topology.hosts.size() > max_hosts)
     throw InputError(fmt::format("{}: has {} hosts; emulation joins {}", topology.name,
                                  topology.hosts.size(), max_hosts));
-  const auto gpus = gpu_memory(host, models);
+  const Graph graph(topology);
+  const Hardware hardware(graph, models);
+  const auto gpus = gpu_memory(hardware, index);
   const auto gpu_file = [&](const Device& gpu) {
     return fmt::format("{}/{}-{}.memory", run.gpu_files, host.name, gpu.name);
   };
@@ -187,8 +190,7 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   plan.host = host.name;
   plan.settings_file = fmt::format("{}/{}.settings", run.files, host.name);
   plan.console_file = fmt::format("{}/{}.console", run.files, host.name);
-  plan.settings =
-      settings(topology, index, run) + module_settings(topology, index, run, tree, models);
+  plan.settings = settings(topology, index, run) + module_settings(hardware, index, run, tree);
   plan.note = cut_note(host, gpus);
   if (!gpus.empty()) plan.gpu_folder = run.gpu_files;
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "src/hardware/device_models.hpp"
-
 namespace gdr::emu {
 namespace {
 
@@ -72,17 +70,18 @@ class Registers {
   std::string where_;
 };
 
-const ModelHeader* header_of(const ModelLibrary& models, const Device& device) {
-  if (device.model.empty() || device.model == "generic") return nullptr;
-  switch (device.kind) {
+/// The header of the model that the file names; nullptr without one.
+const ModelHeader* header_of(const Hardware& hardware, DeviceId id) {
+  if (hardware.model_basis(id) != Basis::stated) return nullptr;
+  switch (hardware.device(id).kind) {
     case DeviceKind::gpu:
-      return &models.gpu(device.model).header;
+      return &hardware.gpu(id).header;
     case DeviceKind::nic:
-      return &models.nic(device.model).header;
+      return &hardware.nic(id).header;
     case DeviceKind::nvme:
-      return &models.nvme(device.model).header;
+      return &hardware.nvme(id).header;
     case DeviceKind::pci_switch:
-      return &models.pci_switch(device.model).header;
+      return &hardware.pci_switch(id).header;
     case DeviceKind::host_bridge:
     case DeviceKind::nvswitch:
     case DeviceKind::other:
@@ -91,20 +90,27 @@ const ModelHeader* header_of(const ModelLibrary& models, const Device& device) {
   return nullptr;
 }
 
-std::string id_of(const ModelLibrary& models, const Device& device) {
-  if (!device.pci_id.empty()) return device.pci_id;
-  const ModelHeader* header = header_of(models, device);
+std::string id_of(const Hardware& hardware, DeviceId id) {
+  if (!hardware.device(id).pci_id.empty()) return hardware.device(id).pci_id;
+  const ModelHeader* header = header_of(hardware, id);
   return header != nullptr && !header->pci_ids.empty() ? header->pci_ids.front() : "";
 }
 
+/// What the file or a model that it names says; nullopt: nothing but an assumption.
+template <typename T>
+std::optional<T> told(const Fact<T>& fact) {
+  const bool is_told = fact.basis == Basis::stated || fact.basis == Basis::model;
+  return is_told ? std::optional(fact.value) : std::nullopt;
+}
+
 /// The class code of three bytes; 0 where QEMU's function has the right one, or it is not known.
-std::uint32_t class_of(const ModelLibrary& models, const Device& device, bool ethernet) {
-  switch (device.kind) {
+std::uint32_t class_of(const Hardware& hardware, DeviceId id) {
+  switch (hardware.device(id).kind) {
     case DeviceKind::gpu:
-      return is_amd_gpu(models, device) ? 0x120000
-                                        : 0x030200;  // processing accelerator, 3D controller
+      return hardware.is_amd_gpu(id) ? 0x120000
+                                     : 0x030200;  // processing accelerator, 3D controller
     case DeviceKind::nic:
-      return ethernet ? 0 : 0x020700;
+      return hardware.runs_ethernet(id) ? 0 : 0x020700;
     case DeviceKind::nvswitch:
       return 0x068000;  // "other bridge"
     default:
@@ -112,106 +118,44 @@ std::uint32_t class_of(const ModelLibrary& models, const Device& device, bool et
   }
 }
 
-std::optional<Bytes> max_read_request_of(const ModelLibrary& models, const Device& device) {
-  if (device.max_read_request) return device.max_read_request;
-  if (header_of(models, device) == nullptr) return std::nullopt;
-  switch (device.kind) {
-    case DeviceKind::gpu:
-      return gpu_model(models, device).max_read_request.value;
-    case DeviceKind::nic:
-      return nic_model(models, device).max_read_request.value;
-    case DeviceKind::nvme:
-      return nvme_model(models, device).max_read_request.value;
-    default:
-      return std::nullopt;
-  }
-}
-
-/// What the system sets where the file does not say: what the file says of another function below
-/// the same root port, else the largest that all of them take.
-Bytes common_payload(const Host& host, const ModelLibrary& models, const Device& device) {
-  const auto top = [&](const Device* at) {
-    for (auto above = device_index(host, at->under);
-         above && host.devices[*above].kind == DeviceKind::pci_switch;
-         above = device_index(host, at->under))
-      at = &host.devices[*above];
-    return at;
-  };
-  std::optional<Bytes> stated;
-  Bytes taken = max_payload_of(models, device);
-  for (const Device& other : host.devices) {
-    if (top(&other) != top(&device)) continue;
-    if (other.max_payload)
-      stated = std::min(*other.max_payload, stated.value_or(*other.max_payload));
-    else if (header_of(models, other) != nullptr)
-      taken = std::min(taken, max_payload_of(models, other));
-  }
-  return stated.value_or(taken);
-}
-
-void set_sizes(Registers& function, const ModelLibrary& models, const Host& host,
-               const Device& device) {
+void set_sizes(Registers& function, const Hardware& hardware, DeviceId id) {
+  const Device& device = hardware.device(id);
   std::uint32_t mask = 0;
   std::uint32_t value = 0;
   const auto field = [&](unsigned shift, unsigned bits, std::uint32_t content) {
     mask |= bits << shift;
     value |= content << shift;
   };
-  if (device.max_payload || header_of(models, device) != nullptr) {
-    const Bytes now = device.max_payload.value_or(common_payload(host, models, device));
+  if (const auto now = told(hardware.payload_setting(id))) {
     function.set('p', device_capabilities, 0x7,
-                 size_code(std::max(now, max_payload_of(models, device))));
-    field(max_payload_shift, 0x7, size_code(now));
+                 size_code(std::max(*now, hardware.max_payload(id).value)));
+    field(max_payload_shift, 0x7, size_code(*now));
   }
-  if (const auto size = max_read_request_of(models, device))
-    field(max_read_request_shift, 0x7, size_code(*size));
+  const bool reads = device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic ||
+                     device.kind == DeviceKind::nvme;
+  const auto request = reads ? told(hardware.max_read_request(hardware.graph().device(id)))
+                             : device.max_read_request;
+  if (request) field(max_read_request_shift, 0x7, size_code(*request));
   // On after a reset.
   if (device.relaxed_ordering || device.kind == DeviceKind::nic)
     field(relaxed_ordering_bit, 0x1, device.relaxed_ordering.value_or(true) ? 1 : 0);
   if (mask != 0) function.set('p', device_control, mask, value, mask);
 }
 
-void set_acs(Registers& port, const ModelLibrary& models, const Host& host, const Device& device) {
-  if (!device.acs) return;
-  const auto above = device_index(host, device.under);
-  const bool below_switch = above && host.devices[*above].kind == DeviceKind::pci_switch;
-  if (below_switch && !switch_model(models, host.devices[*above]).acs.value &&
-      device.acs->bits == 0)
-    return;
-  const std::uint32_t can = usual_acs | device.acs->bits;
-  port.set('a', acs_register, 0xffffffff, can | static_cast<std::uint32_t>(device.acs->bits) << 16U,
+void set_acs(Registers& port, const Hardware& hardware, DeviceId id) {
+  const std::optional<Acs>& acs = hardware.device(id).acs;
+  if (!acs || (acs->bits == 0 && !hardware.port_can_acs(id))) return;
+  const std::uint32_t can = usual_acs | acs->bits;
+  port.set('a', acs_register, 0xffffffff, can | static_cast<std::uint32_t>(acs->bits) << 16U,
            can << 16U);
 }
 
-void add_device(std::string& text, const Graph& graph, DeviceId id, PciPlace place,
-                const ModelLibrary& models) {
-  const Topology& topology = graph.topology();
-  const Host& host = topology.hosts.at(id.host);
-  const Device& device = get(topology, id);
-  Registers function(text, 'd', place);
-  if (const std::string pci_id = id_of(models, device); !pci_id.empty()) function.set_id(pci_id);
-  const bool ethernet = device.kind == DeviceKind::nic && runs_ethernet(topology, models, device);
-  if (const std::uint32_t code = class_of(models, device, ethernet); code != 0)
-    function.set('c', class_register, 0xffffff00, code << 8U);
-  set_sizes(function, models, host, device);
-  if (device.ats)
-    function.set('t', ats_register, 0xffffffff, *device.ats ? ats_enabled : 0, ats_enabled);
-  if (device.kind == DeviceKind::gpu && (device.bar_size || header_of(models, device) != nullptr))
-    function.set_bar_size(gpu_memory_bar,
-                          device.bar_size.value_or(gpu_model(models, device).bar_size.value));
-
-  if (place % 8 != 0) return;  // the port is that of function 0
-  Registers port(text, 'p', place);
-  // All ports of a switch have its ID.
-  if (const auto above = device_index(host, device.under);
-      above && host.devices[*above].kind == DeviceKind::pci_switch)
-    if (const std::string pci_id = id_of(models, host.devices[*above]); !pci_id.empty())
-      port.set_id(pci_id);
-  set_acs(port, models, host, device);
-  const auto named = named_model_link(models, device);
-  const std::optional<PcieLink> now = device.link              ? device.link
-                                      : device.link_capability ? device.link_capability
-                                                               : named;
+void set_links(Registers& port, Registers& function, const Hardware& hardware, DeviceId id) {
+  const Device& device = hardware.device(id);
+  // Where software shows a link that is not a real one, so does the guest.
+  const std::optional<PcieLink> now = hardware.shows_virtual_link(id)
+                                          ? device.link
+                                          : told(hardware.link(id)).value_or(std::nullopt);
   if (!now) return;
   const auto at_least = [&](PcieLink link) {
     return PcieLink{std::max(link.generation, now->generation), std::max(link.width, now->width)};
@@ -220,27 +164,51 @@ void add_device(std::string& text, const Graph& graph, DeviceId id, PciPlace pla
   // not count on more.
   const PcieLink both = at_least(device.link_capability.value_or(*now));
   port.set_links(*now, both);
-  function.set_links(*now, at_least(named.value_or(both)));
+  function.set_links(*now, at_least(hardware.named_model_link(id).value_or(both)));
+}
+
+void add_device(std::string& text, const Hardware& hardware, DeviceId id, PciPlace place) {
+  const Host& host = hardware.host_of(id);
+  const Device& device = hardware.device(id);
+  Registers function(text, 'd', place);
+  if (const std::string pci_id = id_of(hardware, id); !pci_id.empty()) function.set_id(pci_id);
+  if (const std::uint32_t code = class_of(hardware, id); code != 0)
+    function.set('c', class_register, 0xffffff00, code << 8U);
+  set_sizes(function, hardware, id);
+  if (device.ats)
+    function.set('t', ats_register, 0xffffffff, *device.ats ? ats_enabled : 0, ats_enabled);
+  if (device.kind == DeviceKind::gpu)
+    if (const auto size = told(hardware.bar_size(id))) function.set_bar_size(gpu_memory_bar, *size);
+
+  if (place % 8 != 0) return;  // the port is that of function 0
+  Registers port(text, 'p', place);
+  // All ports of a switch have its ID.
+  if (const auto above = device_index(host, device.under);
+      above && host.devices[*above].kind == DeviceKind::pci_switch)
+    if (const std::string pci_id = id_of(hardware, {id.host, *above}); !pci_id.empty())
+      port.set_id(pci_id);
+  set_acs(port, hardware, id);
+  set_links(port, function, hardware, id);
 }
 
 const CpuModel* named_cpu(const Socket& socket, const ModelLibrary& models) {
-  return socket.model.empty() || socket.model == "generic" ? nullptr : &models.cpu(socket.model);
+  return names_model(socket.model) ? &models.cpu(socket.model) : nullptr;
 }
 
 }  // namespace
 
-std::string pci_overlay(const Graph& graph, std::size_t host_index, const PcieTree& tree,
-                        const ModelLibrary& models) {
-  const Host& host = graph.topology().hosts.at(host_index);
+std::string pci_overlay(const Hardware& hardware, std::size_t host_index, const PcieTree& tree) {
+  const Host& host = hardware.topology().hosts.at(host_index);
   std::string text;
   for (const RootBus& root : tree.roots) {
     if (root.first_port == 0) continue;
     std::string id;
     if (const auto bridge = device_index(host, root.bridge)) id = host.devices[*bridge].pci_id;
-    const CpuModel* cpu =
-        named_cpu(host.sockets.at(graph.socket_of_numa(host_index, root.numa)), models);
-    if (id.empty() && cpu != nullptr && !cpu->host_bridge_ids.empty())
-      id = cpu->host_bridge_ids.front();
+    const std::size_t socket = hardware.graph().socket_of_numa(host_index, root.numa);
+    if (id.empty() && names_model(host.sockets.at(socket).model)) {
+      const CpuModel& cpu = hardware.cpu(hardware.graph().socket(host_index, socket));
+      if (!cpu.host_bridge_ids.empty()) id = cpu.host_bridge_ids.front();
+    }
     if (id.empty()) continue;
     Registers(text, 'p', root.first_port).set_id(id);
     // Its other ports, too: with QEMU's ID nobody would believe their links.
@@ -253,7 +221,7 @@ std::string pci_overlay(const Graph& graph, std::size_t host_index, const PcieTr
   }
   for (std::size_t device = 0; device < host.devices.size(); ++device)
     if (tree.places[device] != 0)
-      add_device(text, graph, {host_index, device}, tree.places[device], models);
+      add_device(text, hardware, {host_index, device}, tree.places[device]);
   return text;
 }
 

@@ -3,8 +3,7 @@
 #include <string>
 
 #include "emu/machine/pcie_tree.hpp"
-#include "src/catalog/model_library.hpp"
-#include "src/hardware/graph.hpp"
+#include "src/hardware/hardware.hpp"
 
 namespace gdr::emu {
 
@@ -12,9 +11,8 @@ namespace gdr::emu {
 /// classes, links, payload and read request sizes, relaxed ordering (of NICs on, unless the
 /// topology says no), ACS of ports, ATS, BAR sizes, as lines that emu/module/gdr_pci_overlay.c
 /// takes (the format is told there). What neither the topology nor a model that it names says is
-/// left as QEMU has it. `graph` is of the whole topology.
-std::string pci_overlay(const Graph& graph, std::size_t host, const PcieTree& tree,
-                        const ModelLibrary& models);
+/// left as QEMU has it. `hardware` is of the whole topology.
+std::string pci_overlay(const Hardware& hardware, std::size_t host, const PcieTree& tree);
 
 /// QEMU's properties that make its processor answer CPUID as the host's model does
 /// ("vendor=GenuineIntel,family=6,..."); empty when the host names no model, or one that is no x86.

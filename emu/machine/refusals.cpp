@@ -12,8 +12,6 @@
 
 #include "emu/machine/addresses.hpp"
 #include "src/common/error.hpp"
-#include "src/hardware/device_models.hpp"
-#include "src/hardware/graph.hpp"
 #include "src/verdict/host_verdict.hpp"
 
 namespace gdr::emu {
@@ -81,7 +79,8 @@ std::string refused_pairs(const Topology& topology, std::size_t index, const Mod
   };
   std::string text;
   const Graph graph(alone);
-  for (const JudgedPair& pair : judge_host(graph, models).pairs) {
+  const Hardware hardware(graph, models);
+  for (const JudgedPair& pair : judge_host(hardware).pairs) {
     if (pair.context.kind != PairKind::gpu_nic || pair.answer != PairAnswer::blocked) continue;
     const auto blocking =
         std::find_if(pair.notes.begin(), pair.notes.end(), [](const RuleNote& note) {
@@ -120,34 +119,33 @@ Refusal parse_refusal(const std::string& text, const Topology& topology) {
   return refusal;
 }
 
-std::string gpu_settings(const Host& host, const std::vector<std::size_t>& places,
-                         const ModelLibrary& models) {
+std::string gpu_settings(const Hardware& hardware, std::size_t host,
+                         const std::vector<std::size_t>& places) {
   std::string text;
-  for (const Numbered& gpu : numbered_devices(host, DeviceKind::gpu)) {
-    const Device& device = host.devices[gpu.device];
-    const bool peermem = !is_amd_gpu(models, device);
+  for (const Numbered& gpu :
+       numbered_devices(hardware.topology().hosts.at(host), DeviceKind::gpu)) {
+    const DeviceId id{host, gpu.device};
+    const bool peermem = !hardware.is_amd_gpu(id);
     text += fmt::format("#gpu {} {} {} {}\n", gpu.number, places.at(gpu.device),
-                        bar_window(models, device).count, peermem ? 1 : 0);
+                        hardware.bar_window(id).count, peermem ? 1 : 0);
   }
   return text;
 }
 
-std::string nic_settings(const Host& host, const ModelLibrary& models) {
+std::string nic_settings(const Hardware& hardware, std::size_t host) {
   struct Code {
     unsigned code;
     double value;
   };
-  // Speeds are Gb/s a lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR. The usual width comes first: of
+  // Speeds are Gb/s per lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR. The usual width comes first: of
   // equal rates the first is taken.
   static constexpr std::array<Code, 7> speeds{
       {{1, 2.5}, {2, 5}, {4, 10}, {16, 14}, {32, 25}, {64, 50}, {128, 100}}};
   static constexpr std::array<Code, 4> widths{{{2, 4}, {1, 1}, {16, 2}, {4, 8}}};
   std::string text;
-  for (const Numbered& nic : numbered_devices(host, DeviceKind::nic)) {
-    const Device& device = host.devices[nic.device];
-    const double wanted =
-        device.port_rate.value_or(nic_model(models, device).port_rate.value).bytes_per_second *
-        8e-9;
+  for (const Numbered& nic :
+       numbered_devices(hardware.topology().hosts.at(host), DeviceKind::nic)) {
+    const double wanted = hardware.port_rate({host, nic.device}).value.bytes_per_second * 8e-9;
     std::pair<unsigned, unsigned> best;
     double off = std::numeric_limits<double>::infinity();
     for (const Code& width : widths)

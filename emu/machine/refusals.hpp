@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "src/catalog/model_library.hpp"
-#include "src/topology/topology.hpp"
+#include "src/hardware/hardware.hpp"
 
 namespace gdr::emu {
 
@@ -26,12 +25,12 @@ Refusal parse_refusal(const std::string& text, const Topology& topology);
 
 /// Lines "#gpu NUMBER PLACE WINDOW PEERMEM" for emu/module/fakegpu.c; `places` are those of the
 /// host's devices.
-std::string gpu_settings(const Host& host, const std::vector<std::size_t>& places,
-                         const ModelLibrary& models);
+std::string gpu_settings(const Hardware& hardware, std::size_t host,
+                         const std::vector<std::size_t>& places);
 
 /// Lines "#nic NUMBER SPEED WIDTH": the rate that an RDMA device shows, in the kernel's codes (enum
 /// ib_port_speed, ib_port_width), the nearest to what the topology or the model says of one port.
-std::string nic_settings(const Host& host, const ModelLibrary& models);
+std::string nic_settings(const Hardware& hardware, std::size_t host);
 
 /// The host has nvidia-peermem loaded, as far as the topology says or does not deny.
 bool has_peermem(const Host& host);

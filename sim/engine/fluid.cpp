@@ -48,10 +48,10 @@ class TableZone : public simgrid::kernel::routing::NetZoneImpl {
 };
 
 /// SimGrid's engine takes over SIGINT, SIGSEGV, SIGBUS and std::terminate when it is made, for the
-/// whole program and for good. Its answer to Ctrl-C is to exit in the midst of a run, which destroys
-/// the engine under its own feet. While one of these lives the signals are held back; when it ends
-/// they do again what they did before: a program that set nothing dies of SIGINT, silently, and the
-/// shell sees status 130.
+/// whole program and for good. Its answer to Ctrl-C is to exit in the midst of a run, which
+/// destroys the engine under its own feet. While one of these lives the signals are held back; when
+/// it ends they do again what they did before: a program that set nothing dies of SIGINT, silently,
+/// and the shell sees status 130.
 class SignalsKept {
  public:
   SignalsKept() : terminate_(std::get_terminate()) {

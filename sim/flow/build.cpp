@@ -73,6 +73,8 @@ bool stays_in_cache(const FlowContext& flow) {
 
 void ScenarioBuilder::add(const TransferPlan& plan, const Drive& drive) {
   check(drive.depth > 0 && drive.queue_pairs > 0, "a transfer without depth or queue pairs");
+  // What the planner asked, ranges vary as well.
+  for (const std::string& name : plan.software) (void)hardware_->software(name);
   FlowContext flow{
       .hardware = *hardware_,
       .plan = plan,

@@ -105,12 +105,12 @@ void add_network_windows(FlowContext& flow, std::size_t wire) {
   if (stage.protocol == Protocol::tcp) {
     std::size_t received = wire;
     while (spec.stages[received].step.kind != StepKind::socket_receive) ++received;
-    spec.windows.push_back({.id = {WindowKind::socket_buffers},
-                            .first = *first_of(flow, Mover::socket_copy),
-                            .last = received,
-                            .limit = stated(flow.hardware.models().software("linux"),
-                                            &SoftwareModel::tcp_window, "tcp_window"),
-                            .return_latency = flow.hardware.wire_latency()});
+    spec.windows.push_back(
+        {.id = {WindowKind::socket_buffers},
+         .first = *first_of(flow, Mover::socket_copy),
+         .last = received,
+         .limit = stated(flow.hardware.software("linux"), &SoftwareModel::tcp_window, "tcp_window"),
+         .return_latency = flow.hardware.wire_latency()});
     return;
   }
   spec.windows.push_back(

@@ -64,8 +64,8 @@ struct CpuModel {
   GDR_PARAMETER(
       std::string, p2p_forwarding,
       "which memory TLPs the root complex forwards from root port to root port: all (of the "
-      "machine), socket (within one socket), host-bridge (within one host bridge), none",
-      one_of<"all", "socket", "host-bridge", "none">);
+      "machine), host-bridge (within one host bridge)",
+      one_of<"all", "host-bridge">);
   GDR_OPTIONAL_PARAMETER(
       Bandwidth, p2p_read_bandwidth,
       "reads between root ports of one socket, all flows of a destination port together");

@@ -9,6 +9,7 @@
 #include "src/catalog/model_library.hpp"
 #include "src/common/units.hpp"
 #include "src/hardware/graph.hpp"
+#include "src/hardware/peer_routes.hpp"
 
 namespace gdr {
 
@@ -74,8 +75,8 @@ struct Stage {
   bool reads = false;  ///< PCIe reads (data comes as completions); otherwise posted writes
   Route data{};        ///< the hops that the data takes, from -> to
   Route requests{};    ///< reads: the hops of the requests, engine -> from
-  std::optional<bool> redirected = false;  ///< ACS sends it up to the root port; nullopt: unknown
-  Bytes piece{};                           ///< moves at once and can then go on to the next stage
+  std::vector<OpenQuestion> open{};  ///< what the file would have to say for the routes to be sure
+  Bytes piece{};                     ///< moves at once and can then go on to the next stage
   bool joins = false;  ///< pieces cost nothing each (packets, TLPs): several may be taken as one
   std::optional<Bytes> buffer{};  ///< what a message puts into each staging buffer that the stage
                                   ///< fills or empties; nullopt: it works on the memory of the ends
@@ -146,11 +147,6 @@ struct TransferPlan {
       0;  ///< NUMA node (index in its host) of buffers and of the driving thread
   std::size_t to_numa = 0;
 };
-
-/// The NIC of the host that is nearest to a device, among those that can do RDMA (`rdma` true) or
-/// any. GPUs that share their set of nearest NICs take them in turn. nullopt: the host has none.
-std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device,
-                                    bool rdma);
 
 /// The NIC that a transfer between hosts takes on the host of one of its ends: the one of `via`
 /// there, else the nearest.

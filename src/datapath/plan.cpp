@@ -7,47 +7,21 @@
 #include "src/common/error.hpp"
 #include "src/datapath/data_path.hpp"
 #include "src/hardware/distance.hpp"
-#include "src/hardware/nic_choice.hpp"
+#include "src/hardware/hardware.hpp"
 
 // A transfer becomes a list of stages.
 
 namespace gdr {
-namespace {
-
-bool does_rdma(const Device& nic, const ModelLibrary& models) {
-  return models.nic(nic.model.empty() ? "generic" : nic.model).rdma.value != "none";
-}
-
-std::vector<RankedNic> nics_by_distance(const Graph& graph, const ModelLibrary& models,
-                                        DeviceId device, bool rdma) {
-  std::vector<RankedNic> nics;
-  const Host& host = graph.topology().hosts.at(device.host);
-  for (std::size_t i = 0; i < host.devices.size(); ++i) {
-    const Device& nic = host.devices[i];
-    if (nic.kind != DeviceKind::nic || (rdma && !does_rdma(nic, models))) continue;
-    const DeviceId id{device.host, i};
-    nics.push_back({id, static_cast<int>(pcie_distance(graph, device, id))});
-  }
-  return nics;
-}
-
-}  // namespace
-
-std::optional<DeviceId> nearest_nic(const Graph& graph, const ModelLibrary& models, DeviceId device,
-                                    bool rdma) {
-  std::vector<std::vector<RankedNic>> candidates;
-  const Host& host = graph.topology().hosts.at(device.host);
-  for (std::size_t i = 0; i <= device.device; ++i)
-    if (host.devices[i].kind == host.devices[device.device].kind)
-      candidates.push_back(nics_by_distance(graph, models, {device.host, i}, rdma));
-  return take_nics_in_turn(candidates).back();
-}
+namespace {}  // namespace
 
 std::optional<DeviceId> nic_for(const Graph& graph, const ModelLibrary& models,
                                 const Transfer& transfer, DeviceId end) {
   for (const DeviceId& nic : transfer.via)
     if (nic.host == end.host) return nic;
-  return nearest_nic(graph, models, end, transfer.path != PathKind::tcp);
+  const NicUse use = transfer.path == PathKind::gdr   ? NicUse::gpudirect
+                     : transfer.path == PathKind::tcp ? NicUse::sockets
+                                                      : NicUse::rdma;
+  return Hardware(graph, models).nearest_nic(end, use);
 }
 
 namespace {
@@ -67,15 +41,14 @@ Bytes even_share(Bytes size, Bytes buffer) {
 }
 
 const NicModel& model_of(const Graph& graph, const ModelLibrary& models, DeviceId nic) {
-  const Device& device = get(graph.topology(), nic);
-  return models.nic(device.model.empty() ? "generic" : device.model);
+  return Hardware(graph, models).nic(nic);
 }
 
 /// Builds the stages of one transfer in order.
 class Planner {
  public:
   Planner(const Graph& graph, const ModelLibrary& models, const Transfer& transfer)
-      : graph_(graph), models_(models) {
+      : graph_(graph), hardware_(graph, models) {
     plan_.transfer = transfer;
     plan_.from_numa = graph.numa_of(transfer.from);
     plan_.to_numa = graph.numa_of(transfer.to);
@@ -181,8 +154,8 @@ class Planner {
 
   void between_hosts() {
     const Transfer& t = plan_.transfer;
-    plan_.from_nic = nic_for(graph_, models_, t, t.from);
-    plan_.to_nic = nic_for(graph_, models_, t, t.to);
+    plan_.from_nic = nic_for(graph_, hardware_.models(), t, t.from);
+    plan_.to_nic = nic_for(graph_, hardware_.models(), t, t.to);
     const bool bounce = t.memory == MemoryKind::gpu && t.path != PathKind::gdr;
     const bool sockets = t.path == PathKind::tcp;
     if (sockets) {
@@ -246,7 +219,7 @@ class Planner {
 
   const SoftwareModel& software(const std::string& name) {
     plan_.software.insert(name);
-    return models_.software(name);
+    return hardware_.software(name);
   }
 
   /// What follows goes through the staging buffers of that software, or those that the topology
@@ -312,35 +285,31 @@ class Planner {
 
   void add_write(Mover mover, VertexId engine, VertexId from, VertexId to) {
     if (add_over_c2c(mover, engine, from, to, false)) return;
-    const auto route = request_route(graph_, from, to);
-    check(route.has_value(), "a write between hosts");
+    PeerRoutes routes = hardware_.peer_routes(from, to);
+    std::vector<OpenQuestion> open = routes.requests_open();
     add({.mover = mover,
          .engine = engine,
          .from = from,
          .to = to,
-         .data = route->hops,
-         .redirected = route->redirected});
+         .data = std::move(routes.request),
+         .open = std::move(open)});
   }
 
   void add_read(Mover mover, VertexId engine, VertexId from, VertexId to) {
     if (add_over_c2c(mover, engine, from, to, true)) return;
-    const auto requests = request_route(graph_, engine, from);
-    const auto completions = completion_route(graph_, engine, from);
-    check(requests.has_value() && completions.has_value(), "a read between hosts");
-    std::optional<bool> redirected = requests->redirected;
-    if (redirected.has_value() && !*redirected) redirected = completions->redirected;
+    PeerRoutes routes = hardware_.peer_routes(engine, from);
     add({.mover = mover,
          .engine = engine,
          .from = from,
          .to = to,
          .reads = true,
-         .data = completions->hops,
-         .requests = requests->hops,
-         .redirected = redirected});
+         .data = std::move(routes.completion),
+         .requests = std::move(routes.request),
+         .open = std::move(routes.open)});
   }
 
   const Graph& graph_;
-  const ModelLibrary& models_;
+  const Hardware hardware_;
   TransferPlan plan_;
   Bytes mtu_{4096};
   Bytes tcp_segment_;

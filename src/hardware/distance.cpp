@@ -9,16 +9,11 @@
 
 namespace gdr {
 
-namespace {
-
-/// Functions of one device: the same address up to the dot.
 bool of_one_card(const Device& a, const Device& b) {
   const auto dot = a.address.rfind('.');
   return dot != std::string::npos && a.under == b.under &&
          a.address.substr(0, dot) == b.address.substr(0, b.address.rfind('.'));
 }
-
-}  // namespace
 
 Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b) {
   if (a == b) return Distance::self;
@@ -82,55 +77,6 @@ int nvlink_count(const Graph& graph, DeviceId a, DeviceId b) {
 std::string smi_distance(const Graph& graph, DeviceId a, DeviceId b) {
   if (const int links = nvlink_count(graph, a, b); links > 0) return fmt::format("NV{}", links);
   return std::string(to_string(pcie_distance(graph, a, b)));
-}
-
-namespace {
-
-/// The direct way, with a detour from the turning switch up to its host bridge and back when the
-/// ingress port redirects by `bits`.
-std::optional<PeerRoute> peer_route(const Graph& graph, VertexId from, VertexId to,
-                                    std::uint16_t bits) {
-  const auto direct = graph.local_route(from, to);
-  if (!direct) return std::nullopt;
-  PeerRoute route{*direct, false};
-  const auto turn =
-      std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
-  const bool inside = std::all_of(direct->begin(), direct->end(),
-                                  [](const Hop& hop) { return hop.kind == HopKind::pcie; });
-  if (!inside || turn == direct->begin() || turn == direct->end()) return route;
-  if (graph.vertex(turn->from).kind != VertexKind::pci_switch) return route;
-  const Hop& ingress = *(turn - 1);
-  const Device* below = graph.device_at(ingress.from);
-  route.parts_at_switch = true;
-  route.deciding_device = graph.vertex(ingress.from).index;
-  if (below == nullptr || !below->acs) {  // a switch that only stated distances tell of
-    route.redirected = std::nullopt;
-    return route;
-  }
-  // Requests that the device has translated itself (ATS) go direct where the port allows it (DT),
-  // whatever redirects others.
-  const Device* initiator = graph.device_at(from);
-  const bool translated = initiator != nullptr && initiator->ats.value_or(false) &&
-                          below->acs->has(Acs::direct_translated);
-  const bool requests = (bits & Acs::request_redirect) != 0;
-  route.redirected = below->acs->has(bits) && !(requests && translated);
-  if (!*route.redirected) return route;
-  const Route up = graph.route_to_host_bridge(turn->from);
-  const Route down = reversed(up);
-  const auto at = route.hops.begin() + (turn - direct->begin());
-  const auto inserted = route.hops.insert(at, up.begin(), up.end());
-  route.hops.insert(inserted + static_cast<std::ptrdiff_t>(up.size()), down.begin(), down.end());
-  return route;
-}
-
-}  // namespace
-
-std::optional<PeerRoute> request_route(const Graph& graph, VertexId initiator, VertexId target) {
-  return peer_route(graph, initiator, target, Acs::request_redirect | Acs::egress_control);
-}
-
-std::optional<PeerRoute> completion_route(const Graph& graph, VertexId initiator, VertexId target) {
-  return peer_route(graph, target, initiator, Acs::completion_redirect);
 }
 
 }  // namespace gdr

@@ -5,116 +5,71 @@
 #include <algorithm>
 #include <charconv>
 
-#include "src/common/check.hpp"
 #include "src/common/error.hpp"
-#include "src/hardware/distance.hpp"
+
+// Sizes, windows and rates.
 
 namespace gdr {
-namespace {
 
-const std::string& model_or_generic(const std::string& model) {
-  static const std::string generic = "generic";
-  return model.empty() ? generic : model;
-}
-
-}  // namespace
-
-const CpuModel& Hardware::cpu(VertexId id) const {
-  const Vertex& v = graph_->vertex(id);
-  const Host& host = graph_->topology().hosts.at(v.host);
-  std::size_t socket = v.index;
-  if (v.kind == VertexKind::memory) socket = graph_->socket_of_numa(v.host, v.index);
-  if (v.kind == VertexKind::host_bridge)
-    socket = graph_->socket_of_numa(v.host, graph_->numa_of({v.host, v.index}));
-  return models_->cpu(model_or_generic(host.sockets.at(socket).model));
-}
-
-const GpuModel& Hardware::gpu(VertexId id) const {
-  return models_->gpu(model_or_generic(graph_->device_at(id)->model));
-}
-const NvmeModel& Hardware::nvme(VertexId id) const {
-  const std::string& model = graph_->device_at(id)->model;
-  return models_->nvme(model.empty() ? "gen4" : model);
-}
-const NicModel& Hardware::nic(VertexId id) const {
-  return models_->nic(model_or_generic(graph_->device_at(id)->model));
-}
-const SwitchModel& Hardware::pci_switch(VertexId id) const {
-  const Device* known =
-      graph_->device_at(id);  // nullptr: a switch that only stated distances tell of
-  return models_->pci_switch(known != nullptr ? model_or_generic(known->model) : "generic");
-}
-
-const FabricModel& Hardware::fabric() const {
-  check(graph_->topology().fabric.has_value(), "a wire without a fabric");
-  return models_->fabric(graph_->topology().fabric->model);
-}
-
-std::optional<PcieLink> Hardware::link(std::size_t edge) const {
-  const Edge& e = graph_->edge(edge);
-  const Device& device = graph_->topology().hosts.at(e.host).devices.at(e.index);
-  if (device.link) return device.link;
-  const VertexId id = graph_->device({e.host, e.index});
+Fact<Bytes> Hardware::max_payload(DeviceId id) const {
+  const Device& device = this->device(id);
+  if (device.max_payload) return stated(*device.max_payload);
+  const Basis basis = names_model(device.model) ? Basis::model : Basis::assumed;
   switch (device.kind) {
     case DeviceKind::gpu:
-      return gpu(id).header.pcie;
+      return {gpu(id).max_payload.value, basis};
     case DeviceKind::nic:
-      return nic(id).header.pcie;
+      return {nic(id).max_payload.value, basis};
     case DeviceKind::nvme:
-      return nvme(id).header.pcie;
+      return {nvme(id).max_payload.value, basis};
     case DeviceKind::pci_switch:
-      return pci_switch(id).is_virtual.value ? std::nullopt : pci_switch(id).header.pcie;
-    default:
-      return std::nullopt;
+      return {pci_switch(id).max_payload.value, basis};
+    case DeviceKind::host_bridge: {
+      const auto cpu = cpu_above(id);
+      return {cpu.value->max_payload.value, cpu.known() ? Basis::model : Basis::assumed};
+    }
+    case DeviceKind::nvswitch:
+    case DeviceKind::other:
+      break;
   }
+  constexpr Bytes usual{256};
+  return {usual, Basis::assumed};
 }
 
-std::optional<Bandwidth> Hardware::link_bandwidth(const Hop& hop) const {
-  const auto link = this->link(hop.edge);
-  if (!link) return std::nullopt;
-  Bandwidth bandwidth = tlp_bandwidth(models_->pcie(link->generation), link->width);
-  for (const VertexId end : {hop.from, hop.to})
-    if (graph_->vertex(end).kind == VertexKind::pci_switch)
-      if (const auto& percent = pci_switch(end).port_bandwidth_percent)
-        bandwidth =
-            std::min(bandwidth, tlp_bandwidth(models_->pcie(link->generation), link->width) *
-                                    (static_cast<double>(percent->value) / 100));
-  return bandwidth;
+/// The device right below the root port that a device hangs below: a switch or the device itself.
+DeviceId Hardware::top_of(DeviceId id) const {
+  while (const auto above = switch_above(id)) id = *above;
+  return id;
 }
 
-const PcieModel& Hardware::layout(const Route& route) const {
-  for (const Hop& hop : route)
-    if (hop.kind == HopKind::pcie)
-      if (const auto link = this->link(hop.edge)) return models_->pcie(link->generation);
-  return models_->pcie(4);
+Fact<Bytes> Hardware::payload_setting(DeviceId id) const {
+  if (device(id).max_payload) return max_payload(id);
+  const Host& host = host_of(id);
+  std::optional<Bytes> told;
+  Fact<Bytes> taken = max_payload(id);
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    const DeviceId other{id.host, i};
+    if (top_of(other) != top_of(id)) continue;
+    const Fact<Bytes> most = max_payload(other);
+    if (most.basis == Basis::stated) told = std::min(most.value, told.value_or(most.value));
+    else if (most.basis == Basis::model) taken.value = std::min(taken.value, most.value);
+  }
+  if (told) return {*told, taken.basis};
+  return taken;
 }
 
 Bytes Hardware::max_payload(const Route& route) const {
   Bytes least{4096};
   const auto look = [&](VertexId id) {
-    const Device* device = graph_->device_at(id);
-    Bytes here = least;
-    switch (graph_->vertex(id).kind) {
-      case VertexKind::gpu:
-        here = gpu(id).max_payload.value;
-        break;
-      case VertexKind::nic:
-        here = nic(id).max_payload.value;
-        break;
-      case VertexKind::nvme:
-        here = nvme(id).max_payload.value;
-        break;
-      case VertexKind::pci_switch:
-        here = pci_switch(id).max_payload.value;
-        break;
-      case VertexKind::host_bridge:
-        here = cpu(id).max_payload.value;
-        break;
-      default:
-        return;
+    const Vertex& v = graph_->vertex(id);
+    if (const Device* device = graph_->device_at(id)) {
+      if (device->kind != DeviceKind::nvswitch && device->kind != DeviceKind::other)
+        least = std::min(least, max_payload(DeviceId{v.host, v.index}).value);
+    } else if (v.kind == VertexKind::pci_switch) {
+      least = std::min(least, pci_switch(id).max_payload.value);
+    } else if (v.kind == VertexKind::host_bridge) {
+      least = std::min(least, cpu(id).max_payload.value);
     }
-    if (device != nullptr && device->max_payload) here = *device->max_payload;
-    least = std::min(least, here);
   };
   for (const Hop& hop : route) {
     look(hop.from);
@@ -125,16 +80,14 @@ Bytes Hardware::max_payload(const Route& route) const {
 
 namespace {
 
-/// The two numbers of a reading engine.
+/// What the model of a reading engine says of it.
 struct ReadEngine {
   Bytes request;
   Bytes outstanding;
   std::optional<std::int64_t> requests;
 };
 
-}  // namespace
-
-static ReadEngine read_engine(const Hardware& hardware, VertexId engine) {
+ReadEngine read_engine(const Hardware& hardware, VertexId engine) {
   switch (hardware.graph().vertex(engine).kind) {
     case VertexKind::gpu:
       return {hardware.gpu(engine).max_read_request.value,
@@ -151,9 +104,13 @@ static ReadEngine read_engine(const Hardware& hardware, VertexId engine) {
   return result;
 }
 
-Bytes Hardware::max_read_request(VertexId engine) const {
-  const Device* device = graph_->device_at(engine);
-  return device->max_read_request ? *device->max_read_request : read_engine(*this, engine).request;
+}  // namespace
+
+Fact<Bytes> Hardware::max_read_request(VertexId engine) const {
+  const Device& device = *graph_->device_at(engine);
+  if (device.max_read_request) return stated(*device.max_read_request);
+  return {read_engine(*this, engine).request,
+          names_model(device.model) ? Basis::model : Basis::assumed};
 }
 
 Bytes Hardware::outstanding_reads(VertexId engine, Bytes size) const {
@@ -167,6 +124,33 @@ Bytes Hardware::outstanding_reads(VertexId engine, Bytes size) const {
   return all;
 }
 
+Fact<Bytes> Hardware::bar_size(DeviceId id) const {
+  if (device(id).bar_size) return stated(*device(id).bar_size);
+  return {gpu(id).bar_size.value, names_model(device(id).model) ? Basis::model : Basis::assumed};
+}
+
+Bytes Hardware::bar_window(DeviceId id) const {
+  const Bytes bar = bar_size(id);
+  if (is_amd_gpu(id)) return bar;
+  return {bar.count - std::min(bar.count, driver_bar_share.count)};
+}
+
+Fact<Bandwidth> Hardware::port_rate(DeviceId id) const {
+  if (device(id).port_rate) return stated(*device(id).port_rate);
+  return {nic(id).port_rate.value, names_model(device(id).model) ? Basis::model : Basis::assumed};
+}
+
+Bandwidth Hardware::network_rate(DeviceId id) const {
+  return port_rate(id).value * device(id).ports.value_or(1);
+}
+
+bool Hardware::runs_ethernet(DeviceId id) const {
+  if (device(id).link_layer) return *device(id).link_layer == LinkLayer::ethernet;
+  const std::string& layers = nic(id).link_layers.value;
+  if (layers == "ethernet") return true;
+  return topology().fabric && fabric().link_layer.value == "ethernet" && layers != "infiniband";
+}
+
 Bytes Hardware::completion_size(VertexId target, const Route& data) const {
   Bytes size = graph_->vertex(target).kind == VertexKind::gpu ? gpu(target).completion_size.value
                                                               : cpu(target).completion_size.value;
@@ -178,110 +162,14 @@ Bytes Hardware::completion_size(VertexId target, const Route& data) const {
   return std::min(size, max_payload(data));
 }
 
-Hardware::Translation Hardware::translation(const Route& data, Bytes size, Bytes window) const {
-  Translation result;
-  for (const Hop& hop : data) {
-    const VertexId bridge = hop.up ? hop.from : hop.to;
-    if (hop.kind != HopKind::root_complex) continue;
-    const Host& host = graph_->topology().hosts.at(graph_->vertex(bridge).host);
-    const CpuModel& model = cpu(bridge);
-    if (host.software.iommu != IommuMode::translate || !model.iotlb_entries ||
-        !model.iotlb_miss_latency)
-      continue;
-    const Bytes page = host.software.iommu_page_size.value_or(
-        stated(models_->software("linux"), &SoftwareModel::iommu_page, "iommu_page"));
-    const double reach = page.as_double() * static_cast<double>(model.iotlb_entries->value);
-    result.miss_share = std::max(0.0, 1 - reach / window.as_double());
-    const Duration miss = model.iotlb_miss_latency->value;
-    result.latency = miss * result.miss_share;
-    if (result.miss_share > 0 && model.iotlb_walks)
-      result.bound = Bandwidth{std::min(size, page).as_double() *
-                               static_cast<double>(model.iotlb_walks->value) /
-                               (miss.seconds * result.miss_share)};
-    break;
-  }
-  return result;
-}
-
-bool Hardware::through_root_complex(const Route& route) const {
-  bool bridge = false;
-  bool memory = false;
-  for (const Hop& hop : route) {
-    bridge = bridge || graph_->vertex(hop.to).kind == VertexKind::host_bridge;
-    memory = memory || hop.kind == HopKind::memory || hop.kind == HopKind::c2c;
-  }
-  return bridge && !memory;
-}
-
-Duration Hardware::crossing(const Route& route, std::size_t i) const {
-  const VertexId at = i == 0 ? route.front().from : route[i - 1].to;
-  const bool before = i > 0 && route[i - 1].kind == HopKind::pcie;
-  const bool after = i < route.size() && route[i].kind == HopKind::pcie;
-  Duration time;
-  switch (graph_->vertex(at).kind) {
-    case VertexKind::gpu:
-      for (const std::size_t hop : {i, i + 1})
-        if (hop >= 1 && hop <= route.size() && route[hop - 1].kind == HopKind::c2c)
-          return nvlink(route[hop - 1]).latency.value;
-      return gpu(at).pcie_latency.value;
-    case VertexKind::nic:
-      return nic(at).pcie_latency.value;
-    case VertexKind::nvme:
-      return nvme(at).pcie_latency.value;
-    case VertexKind::pci_switch:
-      return pci_switch(at).latency.value;
-    case VertexKind::host_bridge:
-      time = cpu(at).root_port_latency.value;
-      // Turned round inside the host bridge: out by a root port as well.
-      if (before && after) time += cpu(at).root_port_latency.value + cpu(at).p2p_latency.value;
-      return time;
-    case VertexKind::socket:
-      if (i > 0 && i < route.size() && route[i - 1].kind == HopKind::root_complex &&
-          through_root_complex(route))
-        time += cpu(at).p2p_latency.value;
-      if (i < route.size() && route[i].kind == HopKind::socket_link && cpu(at).socket_link_latency)
-        time += cpu(at).socket_link_latency->value;
-      return time;
-    default:
-      return time;
-  }
-}
-
-Duration Hardware::one_way(const Route& route) const {
-  Duration sum;
-  for (std::size_t i = 0; i <= route.size() && !route.empty(); ++i) sum += crossing(route, i);
-  return sum;
-}
-
-Duration Hardware::read_latency(VertexId target) const {
-  return graph_->vertex(target).kind == VertexKind::gpu ? gpu(target).bar_read_latency.value
-                                                        : cpu(target).memory_latency.value;
-}
-
-Duration Hardware::write_latency(VertexId target) const {
-  if (graph_->vertex(target).kind == VertexKind::gpu) return gpu(target).bar_write_latency.value;
-  const auto percent = stated(models_->software("usual"), &SoftwareModel::write_latency_percent,
-                              "write_latency_percent");
-  return cpu(target).memory_latency.value * (static_cast<double>(percent) / 100);
-}
-
 Bytes Hardware::dma_cache() const {
-  return stated(models_->software("usual"), &SoftwareModel::dma_cache, "dma_cache");
+  return stated(software("usual"), &SoftwareModel::dma_cache, "dma_cache");
 }
 
 Bytes Hardware::nic_buffer(VertexId id) const {
   const auto windows =
-      stated(models_->software("usual"), &SoftwareModel::nic_buffer_windows, "nic_buffer_windows");
+      stated(software("usual"), &SoftwareModel::nic_buffer_windows, "nic_buffer_windows");
   return nic(id).outstanding_reads.value * static_cast<std::uint64_t>(windows);
-}
-
-Duration Hardware::round_trip(const Route& requests, const Route& data) const {
-  return one_way(requests) + read_latency(data.front().from) + one_way(data);
-}
-
-Duration Hardware::wire_latency() const {
-  const int switches = graph_->topology().fabric->switches.value_or(1);
-  return fabric().cable_latency.value * (switches + 1) + fabric().switch_latency.value * switches;
 }
 
 Bandwidth Hardware::memory_bandwidth(VertexId memory) const {
@@ -307,19 +195,6 @@ Bandwidth Hardware::memory_bandwidth(VertexId memory) const {
           static_cast<double>(nodes)};
 }
 
-const NvlinkModel& Hardware::nvlink(const Hop& hop) const {
-  const Edge& edge = graph_->edge(hop.edge);
-  const NvLink& link = graph_->topology().hosts.at(edge.host).nvlinks.at(edge.index);
-  if (!link.model.empty()) return models_->nvlink(link.model);
-  for (const VertexId end : {hop.from, hop.to})
-    if (graph_->vertex(end).kind == VertexKind::gpu)
-      if (const auto& generation = gpu(end).nvlink_generation)
-        return models_->nvlink(fmt::format("nvlink{}", generation->value));
-  throw InputError(
-      fmt::format("{} to {}: the NVLink's generation is not known; give \"model\" in \"nvlinks\"",
-                  graph_->label(hop.from), graph_->label(hop.to)));
-}
-
 std::optional<Bandwidth> Hardware::socket_link_bandwidth(const Hop& hop) const {
   const CpuModel& model = cpu(hop.from);
   if (!model.socket_link_bandwidth) return std::nullopt;
@@ -341,15 +216,6 @@ Bandwidth Hardware::nvlink_bandwidth(DeviceId from, DeviceId to) const {
   return model.link_bandwidth.value *
          (static_cast<double>(model.protocol_efficiency_percent.value) / 100 *
           nvlink_count(*graph_, from, to));
-}
-
-Duration Hardware::nvlink_latency(const Route& route) const {
-  const NvlinkModel& model = nvlink(route.front());
-  Duration time = model.latency.value;
-  for (const Hop& hop : route)
-    if (graph_->vertex(hop.to).kind == VertexKind::nvswitch && model.switch_latency)
-      time += model.switch_latency->value;
-  return time;
 }
 
 std::optional<Bandwidth> Hardware::credit_bound(const Route& route) const {

@@ -1,22 +1,50 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "src/catalog/model_library.hpp"
+#include "src/hardware/distance.hpp"
+#include "src/hardware/fact.hpp"
 #include "src/hardware/graph.hpp"
+#include "src/hardware/nic_choice.hpp"
 #include "src/hardware/pcie.hpp"
+#include "src/hardware/peer_routes.hpp"
 
 namespace gdr {
 
-/// What the components along a route are and how long they take: topology settings over model
-/// parameters. All pure.
+/// A model by kind and name: {"gpu", "k40"}.
+using ModelName = std::pair<std::string, std::string>;
+
+/// The model that a device or a socket has: the one of the file; else "generic" or, for a drive,
+/// the generation of its link.
+std::string model_name(const Host& host, const Device& device);
+std::string model_name(const Socket& socket);
+/// The file names it ("generic" is no name).
+bool names_model(const std::string& model);
+
+/// NVIDIA's driver keeps this much of a GPU's BAR for itself (GPUDirect RDMA guide, "BAR space").
+inline constexpr Bytes driver_bar_share{32ULL << 20U};
+
+/// What a machine physically is: what its file states over what models say. Everything that needs
+/// such a fact asks here, so that no two of them can disagree. Remembers what it was asked: use one
+/// in one thread.
 class Hardware {
  public:
   Hardware(const Graph& graph, const ModelLibrary& models) : graph_(&graph), models_(&models) {}
 
   [[nodiscard]] const Graph& graph() const { return *graph_; }
   [[nodiscard]] const ModelLibrary& models() const { return *models_; }
+  [[nodiscard]] const Topology& topology() const { return graph_->topology(); }
+  [[nodiscard]] const Host& host_of(DeviceId id) const { return topology().hosts.at(id.host); }
+  [[nodiscard]] const Device& device(DeviceId id) const { return get(topology(), id); }
+
+  // models.cpp: which model stands for what.
 
   /// The CPU of a socket, memory or host bridge vertex.
   [[nodiscard]] const CpuModel& cpu(VertexId id) const;
@@ -24,26 +52,107 @@ class Hardware {
   [[nodiscard]] const NicModel& nic(VertexId id) const;
   [[nodiscard]] const NvmeModel& nvme(VertexId id) const;
   [[nodiscard]] const SwitchModel& pci_switch(VertexId id) const;
-  /// The fabric's model; generic InfiniBand values where the topology has none are never invented:
-  /// the topology must have one.
+  [[nodiscard]] const GpuModel& gpu(DeviceId id) const { return gpu(graph_->device(id)); }
+  [[nodiscard]] const NicModel& nic(DeviceId id) const { return nic(graph_->device(id)); }
+  [[nodiscard]] const NvmeModel& nvme(DeviceId id) const { return nvme(graph_->device(id)); }
+  [[nodiscard]] const SwitchModel& pci_switch(DeviceId id) const {
+    return pci_switch(graph_->device(id));
+  }
+  /// What messaging libraries, drivers and the kernel are set to.
+  [[nodiscard]] const SoftwareModel& software(const std::string& name) const;
+  /// Requires Topology::fabric.
   [[nodiscard]] const FabricModel& fabric() const;
+  [[nodiscard]] const PcieModel& pcie(int generation) const;
+  /// The model of an NVLink: the file's, else the generation of a GPU's model. nullptr: neither
+  /// says it. nvlink() then throws InputError.
+  [[nodiscard]] const NvlinkModel* find_nvlink(const Hop& hop) const;
+  [[nodiscard]] const NvlinkModel& nvlink(const Hop& hop) const;
+  /// `stated`: the file names the model of the device; `assumed`: another stands in.
+  [[nodiscard]] Basis model_basis(DeviceId id) const;
+  /// The CPU of the socket that a device hangs below: `unknown` when the file does not say which.
+  [[nodiscard]] Fact<const CpuModel*> cpu_above(DeviceId id) const;
+  /// The models that were asked so far, pcie and nvlink among them: what numbers drawn from here
+  /// rest on.
+  [[nodiscard]] std::set<ModelName> models_asked() const;
 
-  /// The link of a PCIe edge: as the file says, else what the model trains; nullopt for a virtual
-  /// bridge, which has none.
-  [[nodiscard]] std::optional<PcieLink> link(std::size_t edge) const;
+  /// An AMD GPU, by its model or its PCI id.
+  [[nodiscard]] bool is_amd_gpu(DeviceId gpu) const;
+  /// The library that GPUs of this kind run: "RCCL" (AMD's, which takes the same NCCL_ variables),
+  /// else "NCCL".
+  [[nodiscard]] std::string collective_library(DeviceId gpu) const;
+  /// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a
+  /// virtual machine and at 2.5 GT/s.
+  [[nodiscard]] bool is_virtual_switch(DeviceId id) const;
+
+  // links.cpp: PCIe links and what they carry.
+
+  /// What the link above a device runs at: as the file says; else its capability by the file; else
+  /// what both the device's model and the port above train, as far as a named switch or CPU says
+  /// the latter. nullopt: no link that could limit, as of a virtual bridge. The file's link is not
+  /// believed where software shows it (shows_virtual_link). Functions of one card share one link.
+  [[nodiscard]] Fact<std::optional<PcieLink>> link(DeviceId id) const;
+  /// The same of a PCIe edge.
+  [[nodiscard]] Fact<std::optional<PcieLink>> link(std::size_t edge) const;
+  /// The file states a link that is not a real one: of a virtual bridge, or 2.5 GT/s of an endpoint
+  /// in a virtual machine or of a GPU that sits in the processor's package.
+  [[nodiscard]] bool shows_virtual_link(DeviceId id) const;
+  /// What the model that the file names can train; nullopt for a device without one.
+  [[nodiscard]] std::optional<PcieLink> named_model_link(DeviceId id) const;
+  /// The fastest link between a device and the port above it: the file's capability, or what the
+  /// models of both can do. Where the port is not known, the link's own generation stands for it.
+  /// nullopt: the file names no model, or the GPU is one that NVLink joins to its CPU.
+  [[nodiscard]] std::optional<PcieLink> trainable_link(DeviceId id) const;
+  /// The fastest link of any CPU in the host; nullopt when one is not named.
+  [[nodiscard]] std::optional<PcieLink> fastest_slot(std::size_t host) const;
   /// TLP bytes per second and direction of a PCIe edge; nullopt: not limiting.
   [[nodiscard]] std::optional<Bandwidth> link_bandwidth(const Hop& hop) const;
+  /// Payload per second and direction of posted writes with TLPs of `max_payload`.
+  [[nodiscard]] Bandwidth payload_rate(PcieLink link, Bytes max_payload) const;
   /// The generation's TLP layout on the engine's own link.
   [[nodiscard]] const PcieModel& layout(const Route& route) const;
+  /// Control bits of the port above a device: the file's; none where the switch above has no such
+  /// capability; else `unknown`, and none is what the simulator takes.
+  [[nodiscard]] Fact<Acs> port_acs(DeviceId id) const;
+  /// False below a switch whose model has no ACS.
+  [[nodiscard]] bool port_can_acs(DeviceId id) const;
 
+  // hardware.cpp: sizes, windows and rates.
+
+  /// Largest TLP payload that a device takes.
+  [[nodiscard]] Fact<Bytes> max_payload(DeviceId id) const;
+  /// What the system sets it to: the file's; else what the file says of another device below the
+  /// same root port, or the largest that all of them take.
+  [[nodiscard]] Fact<Bytes> payload_setting(DeviceId id) const;
   /// Largest TLP payload that everything on the route takes.
   [[nodiscard]] Bytes max_payload(const Route& route) const;
-  [[nodiscard]] Bytes max_read_request(VertexId engine) const;
+  [[nodiscard]] Fact<Bytes> max_read_request(VertexId engine) const;
   /// Bytes that the engine keeps requested in transfers of `size`; smaller requests on the same
   /// tags ask for less.
   [[nodiscard]] Bytes outstanding_reads(VertexId engine, Bytes size) const;
   /// Payload of the completions that come back from `target` over the data route.
   [[nodiscard]] Bytes completion_size(VertexId target, const Route& data) const;
+  /// The BAR that maps a GPU's memory, and how much of the memory can be registered at a time: the
+  /// BAR without what NVIDIA's driver keeps.
+  [[nodiscard]] Fact<Bytes> bar_size(DeviceId gpu) const;
+  [[nodiscard]] Bytes bar_window(DeviceId gpu) const;
+  /// Rate of one network port, and of a NIC's ports in use together. A file that does not count
+  /// them has one in use.
+  [[nodiscard]] Fact<Bandwidth> port_rate(DeviceId nic) const;
+  [[nodiscard]] Bandwidth network_rate(DeviceId nic) const;
+  /// True when RDMA packets of the NIC run over Ethernet.
+  [[nodiscard]] bool runs_ethernet(DeviceId nic) const;
+  /// Reads and writes that the DRAM of one NUMA node sustains together.
+  [[nodiscard]] Bandwidth memory_bandwidth(VertexId memory) const;
+  /// Posted-write bound by the flow-control credits of the ports on the route; nullopt: none known.
+  [[nodiscard]] std::optional<Bandwidth> credit_bound(const Route& route) const;
+  /// Payload per second and direction of all links between two sockets; nullopt: not stated.
+  [[nodiscard]] std::optional<Bandwidth> socket_link_bandwidth(const Hop& hop) const;
+  /// Payload per second and direction of the links between a GPU and its CPU.
+  [[nodiscard]] Bandwidth c2c_bandwidth(const Hop& hop) const;
+  /// Payload per second and direction between two GPUs over all NVLinks that join them.
+  [[nodiscard]] Bandwidth nvlink_bandwidth(DeviceId from, DeviceId to) const;
+
+  // latency.cpp
 
   /// What the vertex before hop `i` of a local route takes (i == route.size(): the last vertex).
   [[nodiscard]] Duration crossing(const Route& route, std::size_t i) const;
@@ -62,20 +171,8 @@ class Hardware {
   [[nodiscard]] Bytes nic_buffer(VertexId nic) const;
   /// Network, NIC port to NIC port, without the NICs.
   [[nodiscard]] Duration wire_latency() const;
-
-  /// Payload per second and direction of all links between two sockets; nullopt: not stated.
-  [[nodiscard]] std::optional<Bandwidth> socket_link_bandwidth(const Hop& hop) const;
-  /// Payload per second and direction of the links between a GPU and its CPU.
-  [[nodiscard]] Bandwidth c2c_bandwidth(const Hop& hop) const;
-  /// Payload per second and direction between two GPUs over all NVLinks that join them, and one way
-  /// through them.
-  [[nodiscard]] Bandwidth nvlink_bandwidth(DeviceId from, DeviceId to) const;
+  /// One way through the NVLinks of a route.
   [[nodiscard]] Duration nvlink_latency(const Route& route) const;
-
-  /// Reads and writes that the DRAM of one NUMA node sustains together.
-  [[nodiscard]] Bandwidth memory_bandwidth(VertexId memory) const;
-  /// Posted-write bound by the flow-control credits of the ports on the route; nullopt: none known.
-  [[nodiscard]] std::optional<Bandwidth> credit_bound(const Route& route) const;
   /// What address translation adds to transfers of `size` that are spread over `window`, between a
   /// device and a host's memory: with the IOTLB's misses. All zero without a translating IOMMU.
   struct Translation {
@@ -87,11 +184,34 @@ class Hardware {
   /// True when a route goes from one root port to another (or back down the same one).
   [[nodiscard]] bool through_root_complex(const Route& route) const;
 
+  // peer_routes.cpp, nic_choice.cpp: where things are.
+
+  /// Requests of `initiator` to `target` and what comes back: two vertices of one host. They turn
+  /// round at the lowest common bridge. When that is a switch, its ports' ACS bits or an IOMMU that
+  /// translates may send them up to the host bridge and back.
+  [[nodiscard]] PeerRoutes peer_routes(VertexId initiator, VertexId target) const;
+  /// The NUMA node (index in its host) that a device hangs below; `unknown` when what stands
+  /// between or the node itself is not known.
+  [[nodiscard]] Fact<std::size_t> numa(DeviceId id) const;
+  /// The NICs of the device's host that count, ranked by distance.
+  [[nodiscard]] std::vector<RankedNic> nics_by_distance(DeviceId device, NicUse use) const;
+  /// The nearest of them; devices of one kind that share their set of nearest NICs take them in
+  /// turn. nullopt: there is none.
+  [[nodiscard]] std::optional<DeviceId> nearest_nic(DeviceId device, NicUse use) const;
+
  private:
-  [[nodiscard]] const NvlinkModel& nvlink(const Hop& hop) const;
+  template <typename Model>
+  const Model& asked(std::string_view kind, const Model& model) const;
+  [[nodiscard]] std::optional<PcieLink> model_link(DeviceId id) const;
+  [[nodiscard]] std::optional<PcieLink> port_link(DeviceId id) const;
+  [[nodiscard]] Fact<std::optional<PcieLink>> find_link(DeviceId id) const;
+  [[nodiscard]] std::optional<DeviceId> switch_above(DeviceId id) const;
+  [[nodiscard]] DeviceId top_of(DeviceId id) const;
 
   const Graph* graph_;
   const ModelLibrary* models_;
+  mutable std::map<const ModelHeader*, std::string_view> asked_;
+  mutable std::map<DeviceId, Fact<std::optional<PcieLink>>> links_;
 };
 
 }  // namespace gdr

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "src/hardware/hardware.hpp"
+
 namespace gdr {
 
 std::vector<std::optional<DeviceId>> take_nics_in_turn(
@@ -20,6 +22,29 @@ std::vector<std::optional<DeviceId>> take_nics_in_turn(
     else chosen.emplace_back(equal[turns[equal]++ % equal.size()]);
   }
   return chosen;
+}
+
+std::vector<RankedNic> Hardware::nics_by_distance(DeviceId device, NicUse use) const {
+  std::vector<RankedNic> nics;
+  const Host& host = host_of(device);
+  for (std::size_t i = 0; i < host.devices.size(); ++i) {
+    if (host.devices[i].kind != DeviceKind::nic) continue;
+    const DeviceId id{device.host, i};
+    if (use != NicUse::sockets && nic(id).rdma.value == "none") continue;
+    if (use == NicUse::gpudirect && host.devices[i].gdr == false) continue;
+    nics.push_back({id, static_cast<int>(pcie_distance(*graph_, device, id))});
+  }
+  if (nics.empty() && use == NicUse::gpudirect) return nics_by_distance(device, NicUse::rdma);
+  return nics;
+}
+
+std::optional<DeviceId> Hardware::nearest_nic(DeviceId device, NicUse use) const {
+  std::vector<std::vector<RankedNic>> candidates;
+  const Host& host = host_of(device);
+  for (std::size_t i = 0; i <= device.device; ++i)
+    if (host.devices[i].kind == host.devices[device.device].kind)
+      candidates.push_back(nics_by_distance({device.host, i}, use));
+  return take_nics_in_turn(candidates).back();
 }
 
 }  // namespace gdr

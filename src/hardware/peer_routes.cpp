@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "src/common/check.hpp"
-#include "src/hardware/device_models.hpp"
+#include "src/hardware/hardware.hpp"
 
 namespace gdr {
 namespace {
 
-/// The direct way with the detour from the switch where it turns up to the host bridge and back.
+/// The direct route with the detour from the switch where it turns up to the host bridge and back.
 Route with_detour(const Graph& graph, const Route& direct, VertexId turn) {
   const Route up = graph.route_to_host_bridge(turn);
   const Route down = reversed(up);
@@ -23,16 +23,30 @@ Route with_detour(const Graph& graph, const Route& direct, VertexId turn) {
   return route;
 }
 
-std::optional<bool> any_of_bits(const std::optional<Acs>& acs, std::uint16_t bits) {
-  return acs ? std::optional(acs->has(bits)) : std::nullopt;
+/// The bits of the port above a vertex. Of a switch that only stated distances tell of, none are
+/// known.
+Fact<Acs> acs_above(const Hardware& hardware, VertexId below) {
+  const Vertex& v = hardware.graph().vertex(below);
+  if (hardware.graph().device_at(below) == nullptr) return {Acs{}, Basis::unknown};
+  return hardware.port_acs({v.host, v.index});
 }
 
 }  // namespace
 
-std::optional<bool> PeerWays::redirected() const {
-  if (requests_redirected.value_or(false) || completions_redirected.value_or(false)) return true;
-  if (!requests_redirected || !completions_redirected) return std::nullopt;
-  return false;
+Fact<bool> PeerRoutes::redirected() const {
+  const bool ats_open = requests_redirected.value && !requests_redirected.known();
+  if (translated && !ats_open) return stated(true);
+  for (const Fact<bool>& one : {requests_redirected, completions_redirected})
+    if (one.value && one.known()) return one;
+  const bool known = requests_redirected.known() && completions_redirected.known();
+  return {requests_redirected.value || completions_redirected.value,
+          known ? requests_redirected.basis : Basis::unknown};
+}
+
+std::vector<OpenQuestion> PeerRoutes::requests_open() const {
+  std::vector<OpenQuestion> questions = open;
+  if (!completions_redirected.known()) questions.pop_back();
+  return questions;
 }
 
 std::vector<DeviceId> ports_below(const Graph& graph, DeviceId device, VertexId turn) {
@@ -47,53 +61,55 @@ std::vector<DeviceId> ports_below(const Graph& graph, DeviceId device, VertexId 
   return ports;
 }
 
-std::optional<Acs> port_acs(const Graph& graph, const ModelLibrary& models, DeviceId id) {
-  const Host& host = graph.topology().hosts.at(id.host);
-  const Device& device = host.devices.at(id.device);
-  if (device.acs) return device.acs;
-  const auto parent = device_index(host, device.under);
-  const bool below_switch = parent && host.devices[*parent].kind == DeviceKind::pci_switch;
-  if (below_switch && !switch_model(models, host.devices[*parent]).acs.value) return Acs{};
-  return std::nullopt;
-}
-
-PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
-                   DeviceId target) {
-  PeerWays ways;
-  const auto direct = graph.local_route(graph.device(initiator), graph.device(target));
-  check(direct.has_value(), "a pair of two hosts has no way over PCIe");
-  ways.request = *direct;
-  ways.completion = reversed(*direct);
-  ways.requests_redirected = false;
-  ways.completions_redirected = false;
+PeerRoutes Hardware::peer_routes(VertexId initiator, VertexId target) const {
+  PeerRoutes routes;
+  const auto direct = graph_->local_route(initiator, target);
+  check(direct.has_value(), "a pair of two hosts has no route over PCIe");
+  routes.direct = *direct;
+  routes.request = *direct;
+  routes.completion = reversed(*direct);
   const auto turn =
       std::find_if(direct->begin(), direct->end(), [](const Hop& hop) { return !hop.up; });
   const bool inside = std::all_of(direct->begin(), direct->end(),
                                   [](const Hop& hop) { return hop.kind == HopKind::pcie; });
-  if (!inside || turn == direct->end() || graph.vertex(turn->from).kind != VertexKind::pci_switch)
-    return ways;
-  ways.parts_at_switch = true;
-  ways.turn = turn->from;
+  if (!inside || turn == direct->begin() || turn == direct->end() ||
+      graph_->vertex(turn->from).kind != VertexKind::pci_switch)
+    return routes;
+  routes.parts_at_switch = true;
+  routes.turn = turn->from;
 
-  const auto request_port =
-      port_acs(graph, models, ports_below(graph, initiator, ways.turn).back());
-  ways.requests_redirected = any_of_bits(request_port, Acs::request_redirect | Acs::egress_control);
-  ways.completions_redirected =
-      any_of_bits(port_acs(graph, models, ports_below(graph, target, ways.turn).back()),
-                  Acs::completion_redirect);
-  const Topology& topology = graph.topology();
-  if (ways.requests_redirected.value_or(false) && request_port->has(Acs::direct_translated)) {
-    const std::optional<bool> ats = get(topology, initiator).ats;
-    ways.direct_translated = ats.value_or(false);
-    ways.requests_redirected = ats ? std::optional(!*ats) : std::nullopt;
+  const Fact<Acs> to_target = acs_above(*this, (turn - 1)->from);
+  routes.requests_redirected = {to_target.value.has(Acs::request_redirect | Acs::egress_control),
+                                to_target.basis};
+  const Fact<Acs> to_initiator = acs_above(*this, turn->to);
+  routes.completions_redirected = {to_initiator.value.has(Acs::completion_redirect),
+                                   to_initiator.basis};
+  // Requests that the device has translated itself (ATS) go direct where the port allows it (DT),
+  // whatever redirects others.
+  if (routes.requests_redirected.value && to_target.value.has(Acs::direct_translated)) {
+    const std::optional<bool> ats = graph_->device_at(initiator)->ats;
+    routes.direct_translated = ats.value_or(false);
+    routes.requests_redirected = ats ? stated(!*ats) : Fact<bool>{true, Basis::unknown};
+    if (!ats) routes.open.push_back({OpenQuestion::Kind::ats, initiator});
   }
-  const bool translating = topology.hosts.at(initiator.host).software.iommu == IommuMode::translate;
-  ways.translated = translating && !ways.direct_translated;
-  if (ways.requests_redirected.value_or(false) || ways.translated)
-    ways.request = with_detour(graph, ways.request, ways.turn);
-  if (ways.completions_redirected.value_or(false))
-    ways.completion = with_detour(graph, ways.completion, ways.turn);
-  return ways;
+  const Host& host = topology().hosts.at(graph_->vertex(initiator).host);
+  routes.translated = host.software.iommu == IommuMode::translate && !routes.direct_translated;
+  // Where the IOMMU's addresses send them up, the bits of the port decide nothing.
+  if (!to_target.known() && !routes.translated)
+    routes.open.push_back({OpenQuestion::Kind::acs, (turn - 1)->from});
+  if (!to_initiator.known()) routes.open.push_back({OpenQuestion::Kind::acs, turn->to});
+  if (routes.requests_redirected.value || routes.translated)
+    routes.request = with_detour(*graph_, routes.request, routes.turn);
+  if (routes.completions_redirected.value)
+    routes.completion = with_detour(*graph_, routes.completion, routes.turn);
+  return routes;
+}
+
+Fact<std::size_t> Hardware::numa(DeviceId id) const {
+  const std::size_t node = graph_->numa_of(id);
+  const bool known =
+      device(id).place_known.value_or(true) && host_of(id).numa_nodes.at(node).known.value_or(true);
+  return {node, known ? Basis::stated : Basis::unknown};
 }
 
 }  // namespace gdr

@@ -1,45 +1,52 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "src/catalog/model_library.hpp"
-#include "src/hardware/distance.hpp"
+#include "src/hardware/fact.hpp"
 #include "src/hardware/graph.hpp"
 
 namespace gdr {
 
-/// How the TLPs of an initiator and its target travel over PCIe, with what ACS and the IOMMU do to
-/// them.
-struct PeerWays {
-  Route request;  ///< posted writes and read requests, initiator to target, with the detour to the
-                  ///< root port if there is one
-  Route completion;  ///< target to initiator
-  bool parts_at_switch = false;
-  VertexId turn = 0;  ///< the switch where the way turns round, when parts_at_switch
-  std::optional<bool>
-      requests_redirected;  ///< by RR or EC; nullopt: the bits of the port are not known
-  std::optional<bool> completions_redirected;  ///< by CR
-  bool direct_translated =
-      false;  ///< DT lets the initiator's ATS-translated requests pass where RR or EC stand
-  bool translated =
-      false;  ///< the IOMMU's addresses take the requests up to the root complex, whatever ACS says
-
-  /// True, false, or nullopt when neither is known to be redirected and one is not known.
-  [[nodiscard]] std::optional<bool> redirected() const;
+/// Something that a file does not say and that decides which route peer traffic takes.
+struct OpenQuestion {
+  enum class Kind {
+    acs,  ///< the ACS control bits of the port above the device
+    ats,  ///< whether the device has ATS switched on: the port above it redirects and has DT
+  };
+  Kind kind = Kind::acs;
+  VertexId device = 0;
+  bool operator==(const OpenQuestion&) const = default;
 };
 
-/// Both devices in one host.
-PeerWays peer_ways(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
-                   DeviceId target);
+/// How the TLPs of an initiator and its target travel over PCIe, with what ACS, ATS and the IOMMU
+/// do to them. Where the file leaves the route open, these are the routes that the simulator takes:
+/// direct where the ACS bits are not said, over the root port where ATS is not.
+struct PeerRoutes {
+  Route direct;      ///< initiator to target, whatever redirects
+  Route request;     ///< posted writes and read requests, initiator to target, with the detour to
+                     ///< the root port if there is one
+  Route completion;  ///< target to initiator, likewise
+  bool parts_at_switch = false;
+  VertexId turn = 0;               ///< the switch where the route turns round, when parts_at_switch
+  Fact<bool> requests_redirected;  ///< by RR or EC of the port that decides
+  Fact<bool> completions_redirected;  ///< by CR
+  bool direct_translated =
+      false;  ///< DT lets the initiator's ATS-translated requests pass where RR or EC stand
+  bool translated = false;  ///< below a switch: the IOMMU's addresses take the requests up to the
+                            ///< root complex, whatever ACS says
+  std::vector<OpenQuestion> open;  ///< what the file would have to say for both routes to be sure:
+                                   ///< the requests' first
 
-/// Devices whose upper port lies on the way from `device` up to the vertex `turn`: the device
+  /// Whether requests or completions go up to the root complex and come back down: known as soon as
+  /// one of them is known to, or both are known not to.
+  [[nodiscard]] Fact<bool> redirected() const;
+  /// What is open of the requests' route alone: all that posted writes depend on.
+  [[nodiscard]] std::vector<OpenQuestion> requests_open() const;
+};
+
+/// Devices whose upper port lies on the route from `device` up to the vertex `turn`: the device
 /// itself first, then the switches that it hangs below. The last one's port is the one that
 /// decides.
 std::vector<DeviceId> ports_below(const Graph& graph, DeviceId device, VertexId turn);
-
-/// The control bits of the port above a device: those of the file, or none where the switch has no
-/// such capability.
-std::optional<Acs> port_acs(const Graph& graph, const ModelLibrary& models, DeviceId device);
 
 }  // namespace gdr

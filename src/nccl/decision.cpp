@@ -6,8 +6,7 @@
 
 #include "src/common/error.hpp"
 #include "src/common/terminal_text.hpp"
-#include "src/hardware/device_models.hpp"
-#include "src/hardware/distance.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/nccl/distance.hpp"
 #include "src/nccl/history.hpp"
 #include "src/nccl/paths.hpp"
@@ -91,11 +90,12 @@ void note_unknown_speeds(const Topology& topology, const ModelLibrary& models,
                          const std::string& version, std::vector<std::string>& notes) {
   if (version_number(version) >= 21104) return;
   const gdr::Graph graph(topology);
+  const Hardware hardware(graph, models);
   std::string names;
   std::size_t count = 0;
   for (const DeviceKind kind : {DeviceKind::gpu, DeviceKind::nic})
     for (const DeviceId id : devices_of_kind(topology, kind))
-      if (const auto link = link_of(graph, models, id).link; link && link->generation >= 5) {
+      if (const auto link = hardware.link(id).value; link && link->generation >= 5) {
         if (count++ < 2)
           names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", get(topology, id).name,
                                to_string(*link));
@@ -130,7 +130,8 @@ void decide_old(Decision& decision, const Topology& seen, const ModelLibrary& mo
                 const Settings& settings) {
   const int version = version_number(settings.version);
   const gdr::Graph graph(seen);
-  const NcclDistances distances(graph, models);
+  const Hardware hardware(graph, models);
+  const NcclDistances distances(hardware);
   const Host& host = seen.hosts.front();
   int default_level = path_number(version, PathType::phb).value_or(2);
   if (!strict_comparison(version)) default_level = path_number(version, PathType::pxb).value_or(3);
@@ -150,7 +151,7 @@ void decide_old(Decision& decision, const Topology& seen, const ModelLibrary& mo
         });
     int net = 0;
     for (const DeviceId nic : devices_of_kind(seen, DeviceKind::nic)) {
-      if (nic_model(models, host.devices[nic.device]).rdma.value == "none") continue;
+      if (hardware.nic(nic).rdma.value == "none") continue;
       PairDecision pair;
       pair.gpu = gpu.device;
       pair.nic = nic.device;

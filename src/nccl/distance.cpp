@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "src/hardware/device_models.hpp"
-#include "src/hardware/distance.hpp"
 #include "src/nccl/history.hpp"
 #include "src/nccl/paths.hpp"
 
@@ -36,23 +34,23 @@ nccl::PathType type_by_tree(const Graph& graph, DeviceId a, DeviceId b) {
   return nccl::PathType::dis;
 }
 
-bool runs_nccl(const Host& host, const ModelLibrary& models, const std::string& version) {
-  return nccl::is_modelled(version) &&
-         std::none_of(host.devices.begin(), host.devices.end(), [&](const Device& device) {
-           return device.kind == DeviceKind::gpu && is_amd_gpu(models, device);
+bool runs_nccl(const Hardware& hardware, const std::string& version) {
+  const auto gpus = devices_of_kind(hardware.topology(), DeviceKind::gpu);
+  return nccl::is_modelled(version) && std::none_of(gpus.begin(), gpus.end(), [&](DeviceId gpu) {
+           return hardware.is_amd_gpu(gpu);
          });
 }
 
 }  // namespace
 
-NcclDistances::NcclDistances(const Graph& graph, const ModelLibrary& models) : graph_(graph) {
-  const Host& host = graph.topology().hosts.front();
+NcclDistances::NcclDistances(const Hardware& hardware) : graph_(hardware.graph()) {
+  const Host& host = graph_.topology().hosts.front();
   if (!host.software.nccl_version.empty()) settings_.version = host.software.nccl_version;
   settings_.net_gdr_level = host.software.nccl_net_gdr_level;
-  const bool known = runs_nccl(host, models, settings_.version);
+  const bool known = runs_nccl(hardware, settings_.version);
   level_ = nccl::gdr_level(known ? nccl::rules_of(settings_.version) : nccl::Rules{}, settings_);
   if (known && !nccl::known_version(settings_.version)) unknown_version_ = settings_.version;
-  if (known) look(models);
+  if (known) look(hardware.models());
 }
 
 void NcclDistances::look(const ModelLibrary& models) {

@@ -4,8 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "src/catalog/model_library.hpp"
-#include "src/hardware/graph.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/nccl/rules.hpp"
 
 namespace gdr {
@@ -15,8 +14,8 @@ namespace gdr {
 /// drives) they follow from the PCIe tree alone.
 class NcclDistances {
  public:
-  /// For the only host of `graph`, which must outlive this object.
-  NcclDistances(const Graph& graph, const ModelLibrary& models);
+  /// For the only host of a topology. `hardware` and its graph must outlive this object.
+  explicit NcclDistances(const Hardware& hardware);
 
   /// The path as wired, without a relay GPU (PXN): NVL, PIX, PXB, PHB (one NUMA node), SYS...
   [[nodiscard]] nccl::PathType type(DeviceId a, DeviceId b) const;

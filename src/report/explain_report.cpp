@@ -69,7 +69,7 @@ std::string stages_text(const Hardware& hardware, const sim::Explanation& path) 
                      wrapped(fmt::format("{}: {}", to_string(path.prediction.transfer.path),
                                          limit_text(hardware, path)),
                              2) +
-                     "\n";
+                     "\n" + open_to_text(hardware.graph(), path.prediction.stages);
   int number = 0;
   for (const sim::StageReport& stage : path.stages) {
     text +=

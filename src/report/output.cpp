@@ -126,6 +126,47 @@ json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages)
   return list;
 }
 
+namespace {
+
+/// The open questions of all stages, each once.
+std::vector<OpenQuestion> open_of(const std::vector<Stage>& stages) {
+  std::vector<OpenQuestion> open;
+  for (const Stage& stage : stages)
+    for (const OpenQuestion& question : stage.open)
+      if (std::find(open.begin(), open.end(), question) == open.end()) open.push_back(question);
+  return open;
+}
+
+json::Value open_to_json(const Graph& graph, const std::vector<Stage>& stages) {
+  json::Array list;
+  for (const OpenQuestion& question : open_of(stages))
+    list.emplace_back(
+        json::Object{{"unknown", question.kind == OpenQuestion::Kind::acs ? "acs" : "ats"},
+                     {"device", graph.label(question.device)}});
+  return list;
+}
+
+}  // namespace
+
+std::string open_to_text(const Graph& graph, const std::vector<Stage>& stages) {
+  std::string text;
+  for (const OpenQuestion& question : open_of(stages)) {
+    const std::string device = graph.label(question.device);
+    const std::string line =
+        question.kind == OpenQuestion::Kind::acs
+            ? fmt::format(
+                  "not known: the ACS bits of the port above {}; the direct route is taken "
+                  "(\"acs\" in the file says)",
+                  device)
+            : fmt::format(
+                  "not known: whether {} has ATS switched on; the route over the root port "
+                  "is taken (\"ats\" in the file says)",
+                  device);
+    text += "  " + wrapped(line, 4, 78) + "\n";
+  }
+  return text;
+}
+
 json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& p) {
   return json::Object{{"path", to_string(p.transfer.path)},
                       {"operation", to_string(p.transfer.operation)},
@@ -138,6 +179,7 @@ json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& 
                       {"host_memory_bytes_per_byte", rounded(p.host_memory_bytes_per_byte)},
                       {"dram_bytes_per_byte", rounded(p.dram_bytes_per_byte)},
                       {"pcie_bytes_per_byte", rounded(p.pcie_bytes_per_byte)},
+                      {"open", open_to_json(hardware.graph(), p.stages)},
                       {"stages", stages_to_json(hardware.graph(), p.stages)}};
 }
 

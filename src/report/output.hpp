@@ -41,6 +41,10 @@ json::Value rounded(double value);
 /// [{"mover","from","to","bytes"}...]
 json::Value stages_to_json(const Graph& graph, const std::vector<Stage>& stages);
 
+/// Lines that say what the file leaves open about the routes of the stages, and which route was
+/// taken; empty when nothing is.
+std::string open_to_text(const Graph& graph, const std::vector<Stage>& stages);
+
 /// One element of "results" in the JSON of `gdr predict`.
 json::Value prediction_to_json(const Hardware& hardware, const sim::Prediction& prediction);
 

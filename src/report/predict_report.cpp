@@ -70,7 +70,7 @@ std::string path_heading(const Predictions& all, const Answer& answer) {
                                 rules_text(all.verdict.pairs.at(*worst))),
                     4, 78) +
             "\n";
-  return text;
+  return text + open_to_text(all.hardware.graph(), answer.prediction()->stages);
 }
 
 /// Where the queue depth is the limit, messages wait for each other: for which step most.

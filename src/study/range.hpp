@@ -28,18 +28,12 @@ struct Range {
 /// A rate of sim::Simulator::run_near is no better than this.
 inline constexpr double least_contribution = 1.0 / 60;
 
-/// A model by kind and name.
-using ModelName = std::pair<std::string, std::string>;
-
-/// The models of everything that a plan's stages touch, its hosts' CPUs and the fabric included.
-std::set<ModelName> models_of(const Hardware& hardware, const TransferPlan& plan);
-
-/// `predict` gives one or more numbers for a library. Each uncertain parameter of `used` goes to
-/// its low and its high while the others stay; the deviations add up as the root of the sum of
-/// their squares (in the logarithm), since the parameters are independent, together with the
-/// model's own error. A range a number.
-std::vector<Range> range_of(const ModelLibrary& models, const std::set<ModelName>& used,
-                            const std::function<std::vector<double>(const ModelLibrary&)>& predict);
+/// `predict` gives one or more numbers for a machine. Each uncertain parameter of the models that
+/// it asks for (Hardware::models_asked) goes to its low and its high while the others stay; the
+/// deviations add up as the root of the sum of their squares (in the logarithm), since the
+/// parameters are independent, together with the model's own error. One range per number.
+std::vector<Range> range_of(const Hardware& hardware,
+                            const std::function<std::vector<double>(const Hardware&)>& predict);
 
 /// How far latency (us) and bandwidth (GB/s) of a prediction may be off.
 struct PredictionRange {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/hardware/device_models.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/study/ask.hpp"
 #include "src/study/equal_hosts.hpp"
 
@@ -103,15 +103,15 @@ Column column_of(sim::Simulator& simulator, const Topology& topology, const Mode
   column.name = topology.name;
   const Topology two = with_equal_host(topology, models);
   const Graph graph(two);
-  for (const Device& device : two.hosts.front().devices) {
-    column.gpus += device.kind == DeviceKind::gpu ? 1 : 0;
-    column.nics +=
-        device.kind == DeviceKind::nic && nic_model(models, device).rdma.value != "none" ? 1 : 0;
-  }
+  const Hardware hardware(graph, models);
+  for (const DeviceId id : devices_of_kind(two, DeviceKind::gpu))
+    column.gpus += id.host == 0 ? 1 : 0;
+  for (const DeviceId id : devices_of_kind(two, DeviceKind::nic))
+    column.nics += id.host == 0 && hardware.nic(id).rdma.value != "none" ? 1 : 0;
   const Verdict verdict = judge(graph, models);
   count(verdict, column.pairs);
   const std::vector<Flow> flows = flows_of(graph, models, verdict, column);
-  if (!flows.empty()) add_figures(simulator, Hardware(graph, models), flows, column);
+  if (!flows.empty()) add_figures(simulator, hardware, flows, column);
   return column;
 }
 

@@ -40,13 +40,6 @@ std::vector<Transfer> admitted(const Graph& graph, const ModelLibrary& models,
   return transfers;
 }
 
-std::set<ModelName> models_used(const Hardware& hardware, const std::vector<Transfer>& transfers) {
-  std::set<ModelName> used;
-  for (const Transfer& transfer : transfers)
-    used.merge(models_of(hardware, plan_transfer(hardware.graph(), hardware.models(), transfer)));
-  return used;
-}
-
 /// Topologies are read once for all cases that share file and settings.
 class Topologies {
  public:
@@ -142,11 +135,10 @@ CaseResult run_case(sim::Simulator& simulator, const ModelLibrary& models,
   result.predicted =
       predicted(simulator, hardware, published, transfers, &result.bottleneck, false);
   if (!ranges) return result;
-  const auto predict = [&](const ModelLibrary& other) {
-    return std::vector<double>{
-        predicted(simulator, Hardware(read->graph, other), published, transfers, nullptr, true)};
-  };
-  const Range range = range_of(models, models_used(hardware, transfers), predict).front();
+  const Range range = range_of(hardware, [&](const Hardware& other) {
+                        return std::vector<double>{
+                            predicted(simulator, other, published, transfers, nullptr, true)};
+                      }).front();
   result.low = range.low;
   result.high = range.high;
   for (const Range::Contribution& part : range.contributions)

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "src/hardware/device_models.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/study/ask.hpp"
 #include "src/study/equal_hosts.hpp"
 
@@ -31,7 +31,7 @@ struct Judged {
 void add_link_variants(const Topology& topology, const ModelLibrary& models, DeviceId id,
                        std::vector<Variant>& variants) {
   const Graph graph(topology);
-  const auto link = link_of(graph, models, id).link;
+  const auto link = Hardware(graph, models).link(id).value;
   if (!link) return;
   const auto add = [&](PcieLink changed, Change change) {
     Variant variant{{change, label(topology, id), changed, link, {}, 0}, topology};
@@ -52,8 +52,8 @@ std::vector<Variant> variants_of(const Topology& topology, const ModelLibrary& m
   add_link_variants(topology, models, from, variants);
   if (nic) add_link_variants(topology, models, *nic, variants);
   if (nic) {
-    const Device& device = get(topology, *nic);
-    const Bandwidth rate = device.port_rate.value_or(nic_model(models, device).port_rate.value);
+    const Graph graph(topology);
+    const Bandwidth rate = Hardware(graph, models).port_rate(*nic);
     Variant half{{Change::half_port_rate, {}, {}, {}, rate * 0.5, 0}, topology};
     for (const DeviceId id : devices_of_kind(topology, DeviceKind::nic))
       half.topology.hosts[id.host].devices[id.device].port_rate = rate * 0.5;
@@ -73,12 +73,9 @@ std::vector<Variant> variants_of(const Topology& topology, const ModelLibrary& m
 }
 
 /// A NIC of another NUMA node than the one that is best: traffic then crosses sockets.
-std::optional<DeviceId> far_nic(const Graph& graph, const ModelLibrary& models, DeviceId gpu) {
-  for (const DeviceId nic : devices_of_kind(graph.topology(), DeviceKind::nic))
-    if (nic.host == gpu.host &&
-        nic_model(models, get(graph.topology(), nic)).rdma.value != "none" &&
-        pcie_distance(graph, gpu, nic) == Distance::sys)
-      return nic;
+std::optional<DeviceId> far_nic(const Hardware& hardware, DeviceId gpu) {
+  for (const RankedNic& nic : hardware.nics_by_distance(gpu, NicUse::rdma))
+    if (pcie_distance(hardware.graph(), gpu, nic.nic) == Distance::sys) return nic.nic;
   return std::nullopt;
 }
 
@@ -315,15 +312,14 @@ void fit_transfer(sim::Simulator& simulator, const Topology& topology, const Mod
       fitter.add(judged, transfer, variant.condition);
     }
   }
-  const auto far = between_hosts ? far_nic(as_is.graph, models, transfer.from) : std::nullopt;
+  const auto far = between_hosts ? far_nic(as_is.hardware, transfer.from) : std::nullopt;
   if (far && figure.gpu_memory.value_or(true)) {
     transfer.path = PathKind::gdr;
     transfer.via = {*far};
     fitter.add(as_is, transfer, {Change::far_nic, label(topology, *far), {}, {}, {}, 0});
   }
   if (nic && get(topology, *nic).model.empty() && !get(topology, *nic).port_rate)
-    fit.assumed_nic =
-        AssumedNic{label(topology, *nic), nic_model(models, get(topology, *nic)).port_rate.value};
+    fit.assumed_nic = AssumedNic{label(topology, *nic), as_is.hardware.port_rate(*nic)};
 }
 
 }  // namespace

@@ -42,11 +42,10 @@ std::string redirect_remedy(const PairContext& pair, Acs acs) {
 /// not known.
 std::optional<Bandwidth> uplink_room(const PairContext& pair) {
   std::optional<Bandwidth> room;
-  for (const Hop& hop : pair.graph->route_to_host_bridge(pair.ways.turn)) {
-    const LinkFact fact =
-        link_of(*pair.graph, *pair.models, {pair.from.host, pair.graph->vertex(hop.from).index});
-    if (!fact.link) continue;
-    const Bandwidth here = payload_rate(*pair.models, *fact.link, pair.max_payload);
+  for (const Hop& hop : pair.graph().route_to_host_bridge(pair.routes.turn)) {
+    const std::optional<PcieLink> link = pair.hardware->link(hop.edge).value;
+    if (!link) continue;
+    const Bandwidth here = pair.hardware->payload_rate(*link, pair.max_payload);
     room = std::min(room.value_or(here), here);
   }
   return room;
@@ -76,26 +75,26 @@ void redirecting_port(const PairContext& pair, DeviceId port, Acs acs, bool harm
 }  // namespace
 
 void acs_rules(const PairContext& pair, RuleNotes& notes) {
-  if (pair.over_nvlink() || pair.tree_hidden || !pair.ways.parts_at_switch) return;
-  const bool undecided = !pair.ways.redirected().has_value();
+  if (pair.over_nvlink() || pair.tree_hidden || !pair.routes.parts_at_switch) return;
+  const bool undecided = !pair.routes.redirected().known();
   for (const DeviceId side : {pair.initiator, pair.target}) {
-    const std::vector<DeviceId> ports = ports_below(*pair.graph, side, pair.ways.turn);
+    const std::vector<DeviceId> ports = ports_below(pair.graph(), side, pair.routes.turn);
     for (const DeviceId port : ports) {
       const bool deciding = port == ports.back();
-      const std::optional<bool>& redirected =
-          side == pair.initiator ? pair.ways.requests_redirected : pair.ways.completions_redirected;
-      const auto acs = port_acs(*pair.graph, *pair.models, port);
-      if (!acs) unknown_port(pair, port, deciding && undecided, notes);
-      else if (acs->redirects() && deciding && !redirected)
+      const Fact<bool>& redirected = side == pair.initiator ? pair.routes.requests_redirected
+                                                            : pair.routes.completions_redirected;
+      const Fact<Acs> acs = pair.hardware->port_acs(port);
+      if (!acs.known()) unknown_port(pair, port, deciding && undecided, notes);
+      else if (acs.value.redirects() && deciding && !redirected.known())
         notes.push_back({"acs-unknown", undecided ? Effect::unknown : Effect::informs,
-                         port_place(pair, port, redirecting_bits(*acs)),
+                         port_place(pair, port, redirecting_bits(acs)),
                          "DT lets ATS-translated requests pass this port directly, and the file "
                          "does not say whether the device "
                          "has ATS switched on.",
                          "Read it as root: lspci -vvv of the device, line ATSCtl."});
-      else if (acs->redirects() &&
-               !(deciding && side == pair.initiator && pair.ways.direct_translated))
-        redirecting_port(pair, port, *acs, deciding && redirected.value_or(false), notes);
+      else if (acs.value.redirects() &&
+               !(deciding && side == pair.initiator && pair.routes.direct_translated))
+        redirecting_port(pair, port, acs, deciding && redirected.value, notes);
     }
   }
 }

@@ -1,209 +1,153 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "src/hardware/pcie.hpp"
 #include "src/verdict/pair_context.hpp"
+
+// Upper bounds of what a pair carries, from Hardware's facts and without a simulation.
 
 namespace gdr {
 namespace {
 
-void limit(Bandwidth& bound, Bandwidth by) { bound = std::min(bound, by); }
-void limit(Bandwidth& bound, const std::optional<Bandwidth>& by) {
+/// Bounds that are so close to each other count as one.
+constexpr double alike = 1.001;
+
+void limit(AccessBound& bound, Bandwidth by) {
+  if (by >= bound.rate) return;
+  if (by * alike < bound.rate) bound.links.clear();
+  bound.rate = by;
+}
+void limit(AccessBound& bound, const std::optional<Bandwidth>& by) {
   if (by) limit(bound, *by);
 }
-
-/// What the device that starts the transfers brings with it.
-struct Engine {
-  Bytes outstanding_reads;
-  Bytes max_read_request;
-  Duration pcie_latency;
-  std::optional<Bandwidth> dma_bandwidth;
-};
-
-Engine engine_of(const PairContext& pair) {
-  const Device& device = pair.initiator_device();
-  const auto request = [&](Bytes usual) { return device.max_read_request.value_or(usual); };
-  if (pair.kind == PairKind::gpu_gpu) {
-    const GpuModel& gpu = gpu_model(*pair.models, device);
-    return {gpu.outstanding_reads.value, request(gpu.max_read_request.value),
-            gpu.pcie_latency.value, gpu.copy_bandwidth.value};
-  }
-  if (pair.kind == PairKind::nvme_gpu) {
-    const NvmeModel& drive = nvme_model(*pair.models, device);
-    return {drive.outstanding_reads.value, request(drive.max_read_request.value),
-            drive.pcie_latency.value, std::nullopt};
-  }
-  const NicModel& nic = nic_model(*pair.models, device);
-  Bytes outstanding = nic.outstanding_reads.value;
-  // Smaller requests of as many tags keep fewer bytes on their way.
-  if (device.max_read_request && *device.max_read_request < nic.max_read_request.value)
-    outstanding.count =
-        outstanding.count * device.max_read_request->count / nic.max_read_request.value.count;
-  return {outstanding, request(nic.max_read_request.value), nic.pcie_latency.value,
-          nic.dma_bandwidth ? std::optional(nic.dma_bandwidth->value) : std::nullopt};
+void limit_by_link(AccessBound& bound, Bandwidth by, const Hop& hop) {
+  if (by > bound.rate * alike) return;
+  limit(bound, by);
+  bound.links.push_back(hop);
 }
 
-/// One way over switches, root complex and sockets, without the two ends.
-Duration way_latency(const PairContext& pair, const Route& route) {
-  Duration latency;
-  bool root_complex = false;
-  for (const Hop& hop : route) {
-    const Vertex& passed = pair.graph->vertex(hop.to);
-    if (passed.kind == VertexKind::pci_switch && passed.known)
-      latency += switch_model(*pair.models, *pair.graph->device_at(hop.to)).latency.value;
-    root_complex = root_complex || passed.kind == VertexKind::host_bridge;
-    if (hop.kind == HopKind::socket_link && pair.cpu != nullptr && pair.cpu->socket_link_latency)
-      latency += pair.cpu->socket_link_latency->value;
-  }
-  if (root_complex && pair.cpu != nullptr)
-    latency += pair.cpu->root_port_latency.value * 2 + pair.cpu->p2p_latency.value;
-  return latency;
+/// What the DMA engine of the initiator carries; nullopt: not known.
+std::optional<Bandwidth> engine_rate(const PairContext& pair) {
+  if (pair.kind == PairKind::gpu_gpu)
+    return pair.hardware->gpu(pair.initiator).copy_bandwidth.value;
+  if (pair.kind == PairKind::nvme_gpu) return std::nullopt;
+  const auto& dma = pair.hardware->nic(pair.initiator).dma_bandwidth;
+  return dma ? std::optional(dma->value) : std::nullopt;
 }
 
-/// The links and crossbars of a route. `wire_bytes(generation, hop)`: what a link carries of it for
-/// each byte of payload.
+/// The links, crossbars, memories' and sockets' fabrics of a route. `wire_bytes(hop)`: what a PCIe
+/// link carries of it for each byte of payload.
 template <typename WireBytes>
-Bandwidth links_bound(const PairContext& pair, const Route& route, WireBytes wire_bytes) {
-  Bandwidth bound{1e15};
+AccessBound route_bound(const PairContext& pair, const Route& route, WireBytes wire_bytes) {
+  const Hardware& hardware = *pair.hardware;
+  AccessBound bound{Bandwidth{1e15}, {}};
   for (const Hop& hop : route) {
-    const Device* into = pair.graph->device_at(hop.to);
-    if (into != nullptr && into->kind == DeviceKind::pci_switch) {
-      const auto& crossbar = switch_model(*pair.models, *into).crossbar_bandwidth;
-      if (crossbar) limit(bound, crossbar->value);
+    if (pair.graph().vertex(hop.to).kind == VertexKind::pci_switch)
+      if (const auto& crossbar = hardware.pci_switch(hop.to).crossbar_bandwidth)
+        limit(bound, crossbar->value);
+    if (hop.kind == HopKind::pcie) {
+      if (const auto room = hardware.link_bandwidth(hop))
+        limit_by_link(bound, *room * (1 / wire_bytes(hop)), hop);
+    } else if (pair.cpu != nullptr && hop.kind == HopKind::root_complex) {
+      limit(bound, hardware.cpu(hop.up ? hop.from : hop.to).root_complex_bandwidth.value);
+    } else if (pair.cpu != nullptr && hop.kind == HopKind::socket_link) {
+      limit(bound, hardware.socket_link_bandwidth(hop));
+    } else if (hop.kind == HopKind::c2c) {
+      limit(bound, hardware.c2c_bandwidth(hop));
     }
-    if (hop.kind != HopKind::pcie) continue;
-    const DeviceId below{pair.from.host, pair.graph->vertex(hop.up ? hop.from : hop.to).index};
-    const LinkFact fact = link_of(*pair.graph, *pair.models, below);
-    if (!fact.link) continue;
-    const PcieModel& generation = pair.models->pcie(fact.link->generation);
-    const double per_byte = wire_bytes(generation, hop);
-    double share = 1 / per_byte;
-    for (const VertexId end : {hop.from, hop.to}) {
-      const Device* device = pair.graph->device_at(end);
-      if (device == nullptr || device->kind != DeviceKind::pci_switch) continue;
-      const auto& percent = switch_model(*pair.models, *device).port_bandwidth_percent;
-      if (percent) share = std::min(share, static_cast<double>(percent->value) / 100 / per_byte);
-    }
-    limit(bound, tlp_bandwidth(generation, fact.link->width) * share);
   }
   return bound;
 }
 
-/// A GPU that NVLink or C2C joins to its CPU is reached over the CPU's fabric: the initiator's
-/// links, its root complex and those links count.
-std::optional<Bandwidth> c2c_bound(const PairContext& pair, const Engine& engine, bool reads) {
-  const VertexId gpu = pair.graph->device(pair.target);
-  if (!pair.graph->has_c2c(gpu) || pair.kind == PairKind::gpu_gpu) return std::nullopt;
-  const auto route = pair.graph->data_route(pair.graph->device(pair.initiator), gpu);
-  if (!route) return std::nullopt;
-  const GpuModel& model = gpu_model(*pair.models, pair.gpu());
-  const Bytes piece =
-      reads ? std::min(model.completion_size.value, pair.max_payload) : pair.max_payload;
-  Bandwidth bound = links_bound(pair, *route, [&](const PcieModel& generation, const Hop&) {
-    return reads ? completion_traffic(generation, piece, piece).wire_bytes_per_byte
-                 : write_traffic(generation, piece, piece).wire_bytes_per_byte;
-  });
-  if (pair.cpu != nullptr) limit(bound, pair.cpu->root_complex_bandwidth.value);
-  limit(bound, engine.dma_bandwidth);
-  for (const NvLink& link : pair.host().nvlinks) {
-    if (link.from != pair.gpu().name || !numa_index(pair.host(), link.to)) continue;
-    const std::string name = link.model.empty() && model.nvlink_generation
-                                 ? fmt::format("nvlink{}", model.nvlink_generation->value)
-                                 : link.model;
-    if (name.empty()) continue;
-    const NvlinkModel& nvlink = pair.models->nvlink(name);
-    limit(bound,
-          nvlink.link_bandwidth.value *
-              (link.count * static_cast<double>(nvlink.protocol_efficiency_percent.value) / 100));
-  }
-  return bound;
+/// A GPU that NVLink or C2C joins to its CPU is reached over the CPU's fabric.
+bool over_c2c(const PairContext& pair) {
+  return pair.kind != PairKind::gpu_gpu && pair.graph().has_c2c(pair.graph().device(pair.target));
 }
 
-Bandwidth read_bound(const PairContext& pair, const Engine& engine) {
-  if (const auto over_cpu = c2c_bound(pair, engine, true)) return *over_cpu;
-  const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
-  Bytes piece = std::min(gpu.completion_size.value, pair.max_payload);
-  if (pair.through_root_complex() && pair.cpu != nullptr && pair.cpu->read_completion_split)
-    piece = std::min(piece, pair.cpu->read_completion_split->value);
+AccessBound read_bound(const PairContext& pair) {
+  const Hardware& hardware = *pair.hardware;
+  const VertexId initiator = pair.graph().device(pair.initiator);
+  const VertexId target = pair.graph().device(pair.target);
+  const bool c2c = over_c2c(pair);
+  const Route data = c2c ? *pair.graph().data_route(target, initiator) : pair.routes.completion;
+  const Route requests = c2c ? reversed(data) : pair.routes.request;
+  const PcieModel& layout = hardware.layout(data);
+  const Bytes piece = hardware.completion_size(target, data);
+  const Bytes request = hardware.max_read_request(initiator);
   // After a redirect the requests go up and down the uplink as well.
-  const auto wire_bytes = [&](const PcieModel& generation, const Hop& hop) {
-    const Route& requests = pair.ways.request;
+  AccessBound bound = route_bound(pair, data, [&](const Hop& hop) {
     const bool both = std::find(requests.begin(), requests.end(), hop) != requests.end();
-    const Bytes request = engine.max_read_request;
-    return completion_traffic(generation, piece, piece).wire_bytes_per_byte +
-           (both ? request_traffic(generation, request, request).wire_bytes_per_byte : 0);
-  };
-  Bandwidth bound = links_bound(pair, pair.ways.completion, wire_bytes);
-  limit(bound, gpu.bar_read_bandwidth.value);
-  limit(bound, engine.dma_bandwidth);
+    return completion_traffic(layout, piece, piece).wire_bytes_per_byte +
+           (both ? request_traffic(layout, request, request).wire_bytes_per_byte : 0);
+  });
+  limit(bound, engine_rate(pair));
+  // Many reads at a time: their size does not bound what is requested.
+  limit(bound, read_window(hardware.outstanding_reads(initiator, request),
+                           hardware.round_trip(requests, data)));
+  if (c2c) return bound;
+  limit(bound, hardware.gpu(pair.target).bar_read_bandwidth.value);
   limit(bound, forward_limit(pair).read);
-  const Duration ends =
-      (engine.pcie_latency + gpu.pcie_latency.value) * 2 + gpu.bar_read_latency.value;
-  limit(bound, read_window(engine.outstanding_reads, ends + way_latency(pair, pair.ways.request) +
-                                                         way_latency(pair, pair.ways.completion)));
   return bound;
 }
 
-Bandwidth write_bound(const PairContext& pair, const Engine& engine) {
-  if (const auto over_cpu = c2c_bound(pair, engine, false)) return *over_cpu;
-  const GpuModel& gpu = gpu_model(*pair.models, pair.gpu());
-  Bandwidth bound =
-      links_bound(pair, pair.ways.request, [&](const PcieModel& generation, const Hop&) {
-        return write_traffic(generation, pair.max_payload, pair.max_payload).wire_bytes_per_byte;
-      });
-  limit(bound, gpu.bar_write_bandwidth.value);
-  limit(bound, engine.dma_bandwidth);
-  limit(bound, forward_limit(pair).write);
+AccessBound write_bound(const PairContext& pair) {
+  const Hardware& hardware = *pair.hardware;
+  const VertexId target = pair.graph().device(pair.target);
+  const bool c2c = over_c2c(pair);
+  const Route data = c2c ? *pair.graph().data_route(pair.graph().device(pair.initiator), target)
+                         : pair.routes.request;
+  const PcieModel& layout = hardware.layout(data);
+  const Bytes piece = hardware.max_payload(data);
+  AccessBound bound = route_bound(pair, data, [&](const Hop&) {
+    return write_traffic(layout, piece, piece).wire_bytes_per_byte;
+  });
+  limit(bound, engine_rate(pair));
+  limit(bound, hardware.credit_bound(data));
+  const bool root_complex = std::any_of(
+      data.begin(), data.end(), [](const Hop& hop) { return hop.kind == HopKind::root_complex; });
   const bool strict =
       pair.kind == PairKind::gpu_nic && pair.initiator_device().relaxed_ordering == false;
-  if (strict && pair.cpu != nullptr && pair.through_root_complex() &&
-      pair.cpu->relaxed_ordering_needed.value && pair.cpu->strict_order_write_bandwidth)
+  if (strict && root_complex && pair.cpu != nullptr && pair.cpu->relaxed_ordering_needed.value &&
+      pair.cpu->strict_order_write_bandwidth)
     limit(bound, pair.cpu->strict_order_write_bandwidth->value);
-  for (const Hop& hop : pair.ways.request) {
-    const Device* into = pair.graph->device_at(hop.to);
-    if (into == nullptr || into->kind != DeviceKind::pci_switch) continue;
-    const SwitchModel& model = switch_model(*pair.models, *into);
-    limit(bound, credit_window(model.posted_credit.value, model.latency.value));
-  }
-  limit(bound, credit_window(gpu.posted_credit.value,
-                             gpu.pcie_latency.value + gpu.bar_write_latency.value));
+  if (c2c) return bound;
+  limit(bound, hardware.gpu(pair.target).bar_write_bandwidth.value);
+  limit(bound, forward_limit(pair).write);
+  const bool sockets = std::any_of(data.begin(), data.end(),
+                                   [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
+  if (sockets && pair.cpu != nullptr && pair.cpu->p2p_remote_write_window)
+    limit(bound, credit_window(pair.cpu->p2p_remote_write_window->value,
+                               hardware.one_way(data) * 2 + hardware.write_latency(target)));
   return bound;
 }
 
-/// All NVLinks of the pair together, both ways alike.
-PairBandwidth nvlink_bound(const PairContext& pair) {
-  const Host& host = pair.host();
-  std::string name;
-  for (const NvLink& link : host.nvlinks)
-    if (link.from == pair.initiator_device().name && !link.model.empty() &&
-        !numa_index(host, link.to))
-      name = link.model;
-  const auto& generation = gpu_model(*pair.models, pair.gpu()).nvlink_generation;
-  if (name.empty() && generation) name = fmt::format("nvlink{}", generation->value);
-  if (name.empty()) return {};
-  const NvlinkModel& model = pair.models->nvlink(name);
-  const Bandwidth bound =
-      model.link_bandwidth.value *
-      (pair.nvlinks * static_cast<double>(model.protocol_efficiency_percent.value) / 100);
+/// All NVLinks of the pair together, both directions alike.
+PairBounds nvlink_bounds(const PairContext& pair) {
+  const auto route = pair.graph().nvlink_route(pair.graph().device(pair.initiator),
+                                               pair.graph().device(pair.target));
+  if (!route || pair.hardware->find_nvlink(route->front()) == nullptr) return {};
+  const AccessBound bound{pair.hardware->nvlink_bandwidth(pair.initiator, pair.target), {}};
   return {bound, bound};
 }
 
 }  // namespace
 
-PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
-                              DeviceId target) {
-  const DeviceKind kind = get(graph.topology(), initiator).kind;
-  PairContext pair;
+PairBounds pair_bounds(const PairContext& pair) {
+  if (pair.over_nvlink()) return nvlink_bounds(pair);
+  return {read_bound(pair), write_bound(pair)};
+}
+
+PairBandwidth bandwidth_bound(const PairContext& pair) {
+  const PairBounds bounds = pair_bounds(pair);
+  return {bounds.read ? std::optional(bounds.read->rate) : std::nullopt,
+          bounds.write ? std::optional(bounds.write->rate) : std::nullopt};
+}
+
+PairBandwidth bandwidth_bound(const Hardware& hardware, DeviceId initiator, DeviceId target) {
+  const DeviceKind kind = hardware.device(initiator).kind;
   if (kind == DeviceKind::nic)
-    pair = make_pair_context(graph, models, PairKind::gpu_nic, target, initiator);
-  else
-    pair = make_pair_context(graph, models,
-                             kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu,
-                             initiator, target);
-  if (pair.over_nvlink()) return nvlink_bound(pair);
-  const Engine engine = engine_of(pair);
-  return {read_bound(pair, engine), write_bound(pair, engine)};
+    return bandwidth_bound(make_pair_context(hardware, PairKind::gpu_nic, target, initiator));
+  return bandwidth_bound(
+      make_pair_context(hardware, kind == DeviceKind::nvme ? PairKind::nvme_gpu : PairKind::gpu_gpu,
+                        initiator, target));
 }
 
 }  // namespace gdr

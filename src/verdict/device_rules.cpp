@@ -9,7 +9,7 @@ std::string size_text(Bytes size) { return to_string(size); }
 
 void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& gpu = pair.device(id);
-  const GpuModel& model = gpu_model(*pair.models, gpu);
+  const GpuModel& model = pair.hardware->gpu(id);
   if (!model.gpudirect_rdma.value) {
     const std::optional<bool> patched = pair.host().software.patched_driver;
     const bool gpus = pair.kind == PairKind::gpu_gpu;
@@ -36,11 +36,11 @@ void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
 
 void bar(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& gpu = pair.device(id);
-  const GpuModel& model = gpu_model(*pair.models, gpu);
-  const Bytes size = gpu.bar_size.value_or(model.bar_size.value);
+  const GpuModel& model = pair.hardware->gpu(id);
+  const Bytes size = pair.hardware->bar_size(id);
   if (size >= model.memory_size.value || (gpu.model.empty() && !gpu.bar_size)) return;
-  const bool amd = is_amd_gpu(*pair.models, gpu);
-  const Bytes window = bar_window(*pair.models, gpu);
+  const bool amd = pair.hardware->is_amd_gpu(id);
+  const Bytes window = pair.hardware->bar_window(id);
   const bool nothing_left = window == Bytes{};
   Effect effect =
       gpu.bar_size && *gpu.bar_size < model.bar_size.value ? Effect::costs : Effect::informs;
@@ -71,8 +71,7 @@ void bar(const PairContext& pair, DeviceId id, RuleNotes& notes) {
 }
 
 void nic(const PairContext& pair, RuleNotes& notes) {
-  const Device& device = pair.initiator_device();
-  const NicModel& model = nic_model(*pair.models, device);
+  const NicModel& model = pair.hardware->nic(pair.initiator);
   if (model.rdma.value == "none")
     notes.push_back({"nic-without-rdma", Effect::blocks, device_place(pair, pair.initiator),
                      fmt::format("The NIC ({}) has no RDMA.", model.header.title),

@@ -32,8 +32,8 @@ void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& n
                    {},
                    fmt::format("{} calls this way {} and with {} stages through host memory "
                                "instead of using GPUDirect RDMA.",
-                               collective_library(*pair.models, pair.gpu()), nccl::to_string(type),
-                               nccl.level_text()),
+                               pair.hardware->collective_library(pair.target),
+                               nccl::to_string(type), nccl.level_text()),
                    remedy});
 }
 

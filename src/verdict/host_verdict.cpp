@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-
-#include "src/hardware/nic_choice.hpp"
+#include <map>
+#include <utility>
 
 namespace gdr {
 namespace {
@@ -33,16 +32,15 @@ PairAnswer answer_of(const RuleNotes& notes) {
   return PairAnswer::works;
 }
 
-JudgedPair judge_pair(const Graph& graph, const ModelLibrary& models, PairKind kind, DeviceId from,
-                      DeviceId to) {
+JudgedPair judge_pair(const Hardware& hardware, PairKind kind, DeviceId from, DeviceId to) {
   JudgedPair pair;
-  pair.context = make_pair_context(graph, models, kind, from, to);
+  pair.context = make_pair_context(hardware, kind, from, to);
   for (const Rule rule : rules) rule(pair.context, pair.notes);
   pair.answer = answer_of(pair.notes);
   return pair;
 }
 
-/// For the choice of a NIC, a way that may well work counts like one that does: the nearer one is
+/// For the choice of a NIC, a route that may well work counts like one that does: the nearer one is
 /// what software takes, and a far NIC is no better for the near one's bits being unknown.
 int rank(PairAnswer answer) {
   switch (answer) {
@@ -57,81 +55,66 @@ int rank(PairAnswer answer) {
   return 2;
 }
 
-/// NICs that cannot do RDMA at all do not count where others can.
-bool is_candidate(const Graph& graph, const ModelLibrary& models, DeviceId id) {
-  const Device& nic = get(graph.topology(), id);
-  return nic_model(models, nic).rdma.value != "none" && nic.gdr != false;
-}
-
 /// Whether a NIC with a better answer takes the place of a nearer one: what is merely slow must
 /// truly be slower, by the bound.
 bool replaces(const JudgedPair& better, const JudgedPair& near) {
   if (near.answer == PairAnswer::blocked) return true;
   const auto least = [](const JudgedPair& pair) {
-    const PairContext& context = pair.context;
-    const PairBandwidth bound =
-        bandwidth_bound(*context.graph, *context.models, context.initiator, context.target);
+    const PairBandwidth bound = bandwidth_bound(pair.context);
     return std::min(bound.read.value_or(Bandwidth{}), bound.write.value_or(Bandwidth{}));
   };
   return least(better) > least(near);
 }
 
-/// The best pair of each GPU. `pairs`: for each GPU its pairs with the NICs that count. The NIC
-/// that data paths take by distance alone (nearest_nic) is the best one, too, unless another has a
-/// better answer and replaces it.
-std::vector<std::size_t> best_of(const std::vector<JudgedPair>& all,
-                                 const std::vector<std::vector<std::size_t>>& pairs) {
+/// The best pair of each GPU, as indices of `pairs`: those of GPUs and NICs, GPU by GPU. Hardware
+/// ranks NICs by distance, as the planner of transfers takes them; the verdict adds the answers:
+/// the nearest NIC is the best one, too, unless another has a better answer and replaces it.
+std::vector<std::size_t> best_of(const Hardware& hardware, const std::vector<JudgedPair>& pairs) {
   constexpr int distances = static_cast<int>(Distance::none) + 1;
+  std::map<std::pair<DeviceId, DeviceId>, std::size_t> index;
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    index[{pairs[i].context.from, pairs[i].context.to}] = i;
+  const auto gpus = devices_of_kind(hardware.topology(), DeviceKind::gpu);
   std::vector<std::vector<RankedNic>> by_distance;
   std::vector<std::vector<RankedNic>> by_answer;
-  for (const auto& of_gpu : pairs) {
-    by_distance.emplace_back();
-    by_answer.emplace_back();
-    for (const std::size_t i : of_gpu) {
-      const int distance = static_cast<int>(all[i].context.distance);
-      by_distance.back().push_back({all[i].context.to, distance});
-      by_answer.back().push_back({all[i].context.to, rank(all[i].answer) * distances + distance});
-    }
+  for (const DeviceId gpu : gpus) {
+    auto nics = hardware.nics_by_distance(gpu, NicUse::gpudirect);
+    if (nics.empty()) nics = hardware.nics_by_distance(gpu, NicUse::sockets);
+    by_distance.push_back(nics);
+    for (RankedNic& nic : nics) nic.rank += distances * rank(pairs[index[{gpu, nic.nic}]].answer);
+    by_answer.push_back(std::move(nics));
   }
   const auto nearest = take_nics_in_turn(by_distance);
   const auto best = take_nics_in_turn(by_answer);
   std::vector<std::size_t> chosen;
-  for (std::size_t g = 0; g < pairs.size(); ++g) {
-    const auto place = [&](const std::optional<DeviceId>& nic) {
-      const auto found = std::find_if(by_answer[g].begin(), by_answer[g].end(),
-                                      [&](const RankedNic& n) { return n.nic == nic; });
-      return static_cast<std::size_t>(found - by_answer[g].begin());
+  for (std::size_t g = 0; g < gpus.size(); ++g) {
+    const auto rank_of = [&](DeviceId nic) {
+      return std::find_if(by_answer[g].begin(), by_answer[g].end(),
+                          [&](const RankedNic& n) { return n.nic == nic; })
+          ->rank;
     };
-    const std::size_t near = place(nearest[g]);
-    const std::size_t first = place(best[g]);
-    const bool equal = by_answer[g][near].rank == by_answer[g][first].rank;
-    chosen.push_back(
-        pairs[g][!equal && replaces(all[pairs[g][first]], all[pairs[g][near]]) ? first : near]);
+    const std::size_t near = index[{gpus[g], *nearest[g]}];
+    const std::size_t first = index[{gpus[g], *best[g]}];
+    const bool equal = rank_of(*nearest[g]) == rank_of(*best[g]);
+    chosen.push_back(!equal && replaces(pairs[first], pairs[near]) ? first : near);
   }
   return chosen;
 }
 
-void add_pairs(const Graph& graph, const ModelLibrary& models, HostVerdict& verdict) {
-  const auto gpus = devices_of_kind(graph.topology(), DeviceKind::gpu);
-  const auto nics = devices_of_kind(graph.topology(), DeviceKind::nic);
-  const bool any = std::any_of(nics.begin(), nics.end(),
-                               [&](DeviceId nic) { return is_candidate(graph, models, nic); });
-  std::vector<std::vector<std::size_t>> candidates;
-  for (const DeviceId gpu : gpus) {
-    candidates.emplace_back();
-    for (const DeviceId nic : nics) {
-      if (!any || is_candidate(graph, models, nic))
-        candidates.back().push_back(verdict.pairs.size());
-      verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_nic, gpu, nic));
-    }
-  }
-  if (!nics.empty()) verdict.best = best_of(verdict.pairs, candidates);
+void add_pairs(const Hardware& hardware, HostVerdict& verdict) {
+  const Topology& topology = hardware.topology();
+  const auto gpus = devices_of_kind(topology, DeviceKind::gpu);
+  const auto nics = devices_of_kind(topology, DeviceKind::nic);
+  for (const DeviceId gpu : gpus)
+    for (const DeviceId nic : nics)
+      verdict.pairs.push_back(judge_pair(hardware, PairKind::gpu_nic, gpu, nic));
+  if (!nics.empty()) verdict.best = best_of(hardware, verdict.pairs);
   for (std::size_t a = 0; a < gpus.size(); ++a)
     for (std::size_t b = a + 1; b < gpus.size(); ++b)
-      verdict.pairs.push_back(judge_pair(graph, models, PairKind::gpu_gpu, gpus[a], gpus[b]));
-  for (const DeviceId drive : devices_of_kind(graph.topology(), DeviceKind::nvme))
+      verdict.pairs.push_back(judge_pair(hardware, PairKind::gpu_gpu, gpus[a], gpus[b]));
+  for (const DeviceId drive : devices_of_kind(topology, DeviceKind::nvme))
     for (const DeviceId gpu : gpus)
-      verdict.pairs.push_back(judge_pair(graph, models, PairKind::nvme_gpu, drive, gpu));
+      verdict.pairs.push_back(judge_pair(hardware, PairKind::nvme_gpu, drive, gpu));
 }
 
 /// The rules about pairs in use; they change no answer.
@@ -149,9 +132,9 @@ void add_rules_of_use(HostVerdict& verdict, const NcclDistances& nccl) {
 
 /// AMD's server processors put each socket's memory into one NUMA node (NPS1) or up to four. NCCL's
 /// files have NUMA nodes without saying which share a socket, so they do not tell.
-bool has_one_node_a_socket(const Graph& graph, const ModelLibrary& models) {
+bool has_one_node_per_socket(const Hardware& hardware) {
   constexpr std::int64_t server_channels = 8;
-  const Host& host = graph.topology().hosts.front();
+  const Host& host = hardware.topology().hosts.front();
   const bool imported = std::any_of(host.numa_nodes.begin(), host.numa_nodes.end(),
                                     [](const NumaNode& n) { return !n.nccl.empty(); });
   if (imported || host.virtual_machine.value_or(false) ||
@@ -159,7 +142,8 @@ bool has_one_node_a_socket(const Graph& graph, const ModelLibrary& models) {
     return false;
   return std::all_of(host.sockets.begin(), host.sockets.end(), [&](const Socket& socket) {
     if (socket.model.empty()) return false;
-    const CpuModel& cpu = models.cpu(socket.model);
+    const auto index = static_cast<std::size_t>(&socket - host.sockets.data());
+    const CpuModel& cpu = hardware.cpu(hardware.graph().socket(0, index));
     return !cpu.cpuid.empty() && cpu.cpuid.front().vendor == "AuthenticAMD" &&
            cpu.memory_channels.value >= server_channels;
   });
@@ -183,10 +167,11 @@ const RuleNote* deciding_note(const JudgedPair& pair) {
   return nullptr;
 }
 
-HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
+HostVerdict judge_host(const Hardware& hardware) {
+  const Graph& graph = hardware.graph();
   HostVerdict verdict;
-  add_pairs(graph, models, verdict);
-  const NcclDistances nccl(graph, models);
+  add_pairs(hardware, verdict);
+  const NcclDistances nccl(hardware);
   for (JudgedPair& pair : verdict.pairs)
     pair.nccl_type = nccl.type(pair.context.from, pair.context.to);
   add_rules_of_use(verdict, nccl);
@@ -200,7 +185,7 @@ HostVerdict judge_host(const Graph& graph, const ModelLibrary& models) {
                                 {},
                                 {}});
   };
-  if (no_gpus_reach_each_other(verdict) && has_one_node_a_socket(graph, models))
+  if (no_gpus_reach_each_other(verdict) && has_one_node_per_socket(hardware))
     note("staging-limited-by-nps1",
          "No two GPUs can reach each other, so their traffic is staged through host memory, which "
          "is slow with one NUMA node a "

@@ -12,7 +12,7 @@ namespace gdr {
 /// A pair with its context and what the rules said of it.
 struct JudgedPair {
   PairContext context;
-  nccl::PathType nccl_type = nccl::PathType::dis;  ///< NCCL's word for its way
+  nccl::PathType nccl_type = nccl::PathType::dis;  ///< NCCL's word for its route
   PairAnswer answer = PairAnswer::unknown;
   RuleNotes notes;
   bool used = false;  ///< the best GPU-NIC pair of a GPU
@@ -40,8 +40,8 @@ struct HostVerdict {
 /// The note that makes the pair's answer what it is; nullptr: the pair works.
 const RuleNote* deciding_note(const JudgedPair& pair);
 
-/// Judges the only host of `graph`.
-HostVerdict judge_host(const Graph& graph, const ModelLibrary& models);
+/// Judges the only host of a topology.
+HostVerdict judge_host(const Hardware& hardware);
 
 /// Puts equal notes together and gives them their severity, errors first.
 std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs);

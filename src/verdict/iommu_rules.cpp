@@ -43,10 +43,9 @@ Said of_nic(const PairContext& pair) {
 }
 
 void translating(const PairContext& pair, RuleNotes& notes) {
-  const Host& host = pair.host();
-  if (pair.ways.direct_translated || has_c2c(host, pair.gpu()))
+  if (pair.routes.direct_translated || pair.graph().has_c2c(pair.graph().device(pair.target)))
     return;  // ATS, or a platform whose IOMMU is made for it
-  const bool nvidia_nic = pair.kind == PairKind::gpu_nic && !is_amd_gpu(*pair.models, pair.gpu());
+  const bool nvidia_nic = pair.kind == PairKind::gpu_nic && !pair.hardware->is_amd_gpu(pair.target);
   const Said said = nvidia_nic ? of_nic(pair) : Said{Effect::blocks, untranslated};
   // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is
   // no detour round it.

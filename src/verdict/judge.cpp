@@ -9,9 +9,7 @@ namespace gdr {
 namespace {
 
 bool over_xgmi(const PairContext& pair) {
-  if (is_amd_gpu(*pair.models, pair.device(pair.from)) ||
-      is_amd_gpu(*pair.models, pair.device(pair.to)))
-    return true;
+  if (pair.hardware->is_amd_gpu(pair.from) || pair.hardware->is_amd_gpu(pair.to)) return true;
   const std::string& from = pair.device(pair.from).name;
   const std::string& to = pair.device(pair.to).name;
   const std::vector<NvLink>& links = pair.host().nvlinks;
@@ -24,7 +22,7 @@ bool over_xgmi(const PairContext& pair) {
 /// nvidia-smi's word; rocm-smi's, with the number of links, for xGMI.
 std::string distance_word(const PairContext& pair) {
   if (pair.nvlinks > 0 && over_xgmi(pair)) return "XGMI" + std::to_string(pair.nvlinks);
-  return smi_distance(*pair.graph, pair.from, pair.to);
+  return smi_distance(pair.graph(), pair.from, pair.to);
 }
 
 Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t index) {
@@ -37,7 +35,9 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
   pair.distance = distance_word(context);
   pair.nccl_distance = nccl::to_string(judged.nccl_type);
   pair.route = context.route;
-  pair.redirected = context.over_nvlink() ? std::optional(false) : context.ways.redirected();
+  const Fact<bool> redirected = context.routes.redirected();
+  if (context.over_nvlink()) pair.redirected = false;
+  else if (redirected.known()) pair.redirected = redirected.value;
   pair.kernel_p2pdma = context.kernel;
   pair.answer = judged.answer;
   for (const RuleNote& note : judged.notes)
@@ -60,16 +60,13 @@ std::optional<std::size_t> deciding_finding(const HostVerdict& judged, std::size
 }
 
 /// The pairs of one host as they are written, with their bandwidths.
-std::vector<Pair> written_pairs(const HostVerdict& host, const Graph& graph,
-                                const ModelLibrary& models, const BandwidthFunction& bandwidth) {
+std::vector<Pair> written_pairs(const HostVerdict& host, const std::string& name) {
   std::vector<Pair> pairs;
-  const std::string& name = graph.topology().hosts.front().name;
   for (const JudgedPair& judged : host.pairs) {
     pairs.push_back(written_pair(judged, name, 0));
     pairs.back().decided_by = deciding_finding(host, pairs.size() - 1);
     if (judged.answer == PairAnswer::works || judged.answer == PairAnswer::slow)
-      pairs.back().bandwidth =
-          bandwidth(graph, models, judged.context.initiator, judged.context.target);
+      pairs.back().bandwidth = bandwidth_bound(judged.context);
   }
   return pairs;
 }
@@ -142,11 +139,12 @@ std::vector<std::vector<std::size_t>> same_hosts(const Topology& topology) {
   return groups;
 }
 
-Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFunction& bandwidth) {
+Verdict judge(const Graph& graph, const ModelLibrary& models) {
   const Topology& topology = graph.topology();
   struct Judged {
     Topology alone;  // each host by itself: a cluster costs what its different hosts cost
     std::unique_ptr<Graph> graph;
+    std::unique_ptr<Hardware> hardware;
     HostVerdict verdict;
     std::vector<Pair> pairs;
   };
@@ -159,8 +157,9 @@ Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFun
     one.alone.fabric = topology.fabric;
     one.alone.hosts = {topology.hosts[groups[g].front()]};
     one.graph = std::make_unique<Graph>(one.alone);
-    one.verdict = judge_host(*one.graph, models);
-    one.pairs = written_pairs(one.verdict, *one.graph, models, bandwidth);
+    one.hardware = std::make_unique<Hardware>(*one.graph, models);
+    one.verdict = judge_host(*one.hardware);
+    one.pairs = written_pairs(one.verdict, one.alone.hosts.front().name);
     for (const std::size_t h : groups[g]) group_of[h] = g;
   }
   Verdict verdict;
@@ -168,6 +167,10 @@ Verdict judge(const Graph& graph, const ModelLibrary& models, const BandwidthFun
     add_host(verdict, judged[group_of[h]].verdict, judged[group_of[h]].pairs, topology, h);
   sort_findings(verdict);
   return verdict;
+}
+
+const Finding* finding_of(const Verdict& verdict, const Pair& pair) {
+  return pair.decided_by ? &verdict.findings.at(*pair.decided_by) : nullptr;
 }
 
 }  // namespace gdr

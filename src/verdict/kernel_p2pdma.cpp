@@ -4,8 +4,6 @@
 #include <array>
 #include <string_view>
 
-#include "src/hardware/device_models.hpp"
-
 namespace gdr {
 namespace {
 
@@ -61,54 +59,54 @@ Listing listing_of(const std::vector<std::string>& ids) {
   return common.value_or(Listing::unknown);
 }
 
-Listing listing_of(const Graph& graph, const ModelLibrary& models, DeviceId device) {
-  const Host& host = graph.topology().hosts.at(device.host);
+Listing listing_of(const Hardware& hardware, DeviceId device) {
+  const Host& host = hardware.host_of(device);
   const auto bridge = bridge_above(host, device.device);
   if (bridge && !host.devices[*bridge].pci_id.empty())
     return listing_of({host.devices[*bridge].pci_id});
-  const CpuModel* cpu = cpu_of(graph, models, device);
-  if (cpu == nullptr || host.virtual_machine.value_or(false))
+  const auto cpu = hardware.cpu_above(device);
+  if (!cpu.known() || host.virtual_machine.value_or(false))
     return Listing::unknown;  // a guest's host bridge is QEMU's
-  return listing_of(cpu->host_bridge_ids);
+  return listing_of(cpu.value->host_bridge_ids);
 }
 
-KernelP2pdma through_host_bridge(const Graph& graph, const ModelLibrary& models, DeviceId a,
-                                 DeviceId b) {
-  const CpuModel* cpu = cpu_of(graph, models, a);
-  if (cpu != nullptr && is_zen(*cpu)) return KernelP2pdma::through_host_bridge;
-  const Listing one = listing_of(graph, models, a);
-  const Listing other = listing_of(graph, models, b);
+KernelP2pdma through_host_bridge(const Hardware& hardware, DeviceId a, DeviceId b) {
+  const auto cpu = hardware.cpu_above(a);
+  if (cpu.known() && is_zen(*cpu.value)) return KernelP2pdma::through_host_bridge;
+  const Listing one = listing_of(hardware, a);
+  const Listing other = listing_of(hardware, b);
   if (one == Listing::no || other == Listing::no) return KernelP2pdma::refused;
   if (one == Listing::unknown || other == Listing::unknown) return KernelP2pdma::unknown;
   if (one == Listing::yes && other == Listing::yes) return KernelP2pdma::through_host_bridge;
-  const Host& host = graph.topology().hosts.at(a.host);
+  const Host& host = hardware.host_of(a);
   const auto bridge_a = bridge_above(host, a.device);
   const auto bridge_b = bridge_above(host, b.device);
   if (bridge_a && bridge_b)
     return bridge_a == bridge_b ? KernelP2pdma::through_host_bridge : KernelP2pdma::refused;
-  return graph.numa_of(a) != graph.numa_of(b) ? KernelP2pdma::refused : KernelP2pdma::unknown;
+  return hardware.graph().numa_of(a) != hardware.graph().numa_of(b) ? KernelP2pdma::refused
+                                                                    : KernelP2pdma::unknown;
 }
 
 }  // namespace
 
-KernelP2pdma kernel_p2pdma(const Graph& graph, const ModelLibrary& models, const PeerWays& ways,
-                           DeviceId a, DeviceId b) {
-  const bool hidden = graph.topology().hosts.at(a.host).virtual_machine.value_or(false);
-  const bool only_pcie = std::all_of(ways.request.begin(), ways.request.end(),
+KernelP2pdma kernel_p2pdma(const Hardware& hardware, const PeerRoutes& routes, DeviceId a,
+                           DeviceId b) {
+  const bool hidden = hardware.host_of(a).virtual_machine.value_or(false);
+  const bool only_pcie = std::all_of(routes.direct.begin(), routes.direct.end(),
                                      [](const Hop& hop) { return hop.kind == HopKind::pcie; });
-  if (only_pcie && ways.request.empty()) return KernelP2pdma::direct;
-  if (!ways.parts_at_switch)
-    return hidden ? KernelP2pdma::unknown : through_host_bridge(graph, models, a, b);
+  if (only_pcie && routes.direct.empty()) return KernelP2pdma::direct;
+  if (!routes.parts_at_switch)
+    return hidden ? KernelP2pdma::unknown : through_host_bridge(hardware, a, b);
   bool redirects = false;
   bool all_known = true;
   for (const DeviceId side : {a, b})
-    for (const DeviceId port : ports_below(graph, side, ways.turn)) {
-      const auto acs = port_acs(graph, models, port);
-      redirects = redirects || (acs && acs->redirects());
-      all_known = all_known && acs.has_value();
+    for (const DeviceId port : ports_below(hardware.graph(), side, routes.turn)) {
+      const Fact<Acs> acs = hardware.port_acs(port);
+      redirects = redirects || acs.value.redirects();
+      all_known = all_known && acs.known();
     }
   if (!redirects && !all_known) return KernelP2pdma::unknown;
-  return redirects ? through_host_bridge(graph, models, a, b) : KernelP2pdma::direct;
+  return redirects ? through_host_bridge(hardware, a, b) : KernelP2pdma::direct;
 }
 
 }  // namespace gdr

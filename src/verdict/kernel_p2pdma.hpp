@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/hardware/peer_routes.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/verdict/verdict.hpp"
 
 namespace gdr {
@@ -8,7 +8,7 @@ namespace gdr {
 /// Linux' rule (drivers/pci/p2pdma.c): direct below a common bridge when no bridge on either side
 /// redirects; otherwise through the host bridge when the CPU is an AMD Zen or the host bridges are
 /// on the kernel's list; otherwise refused.
-KernelP2pdma kernel_p2pdma(const Graph& graph, const ModelLibrary& models, const PeerWays& ways,
-                           DeviceId a, DeviceId b);
+KernelP2pdma kernel_p2pdma(const Hardware& hardware, const PeerRoutes& routes, DeviceId a,
+                           DeviceId b);
 
 }  // namespace gdr

@@ -13,19 +13,19 @@ using namespace literals;
 
 void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
-  const LinkFact fact = link_of(*pair.graph, *pair.models, id);
-  if (!fact.believed) {
+  if (pair.hardware->shows_virtual_link(id)) {
+    const std::optional<PcieLink> real = pair.hardware->link(id).value;
     notes.push_back({"virtual-link-not-believed", Effect::informs, device_place(pair, id),
-                     fmt::format("The link {} is what software shows, not a real one; {} of the "
-                                 "model stands in for it.",
-                                 device.link ? to_string(*device.link) : "",
-                                 fact.link ? to_string(*fact.link) : "the fastest link"),
+                     fmt::format("The link {} is what software shows, not a real one; {}.",
+                                 to_string(*device.link),
+                                 real ? to_string(*real) + " of the model stands in for it"
+                                      : "it is taken not to limit"),
                      "Take the link's width and speed from the host."});
     return;
   }
   if (!device.link || !device.link_capability || *device.link == *device.link_capability) return;
-  const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
-  const Bandwidth could = payload_rate(*pair.models, *device.link_capability, pair.max_payload);
+  const Bandwidth now = pair.hardware->payload_rate(*device.link, pair.max_payload);
+  const Bandwidth could = pair.hardware->payload_rate(*device.link_capability, pair.max_payload);
   const bool slow = now < pair.could_carry * 0.5;
   notes.push_back(
       {"link-degraded", slow ? Effect::slows : Effect::costs, device_place(pair, id),
@@ -40,16 +40,15 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
 /// A link without a stated capability, against what the models of both its ends could train.
 void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
-  if (!device.link || device.link_capability || !link_of(*pair.graph, *pair.models, id).believed)
-    return;
-  const std::optional<PcieLink> best = trainable_link(*pair.graph, *pair.models, id);
+  if (!device.link || device.link_capability || pair.hardware->shows_virtual_link(id)) return;
+  const std::optional<PcieLink> best = pair.hardware->trainable_link(id);
   if (!best) return;
-  const Bandwidth now = payload_rate(*pair.models, *device.link, pair.max_payload);
-  const Bandwidth could = payload_rate(*pair.models, *best, pair.max_payload);
+  const Bandwidth now = pair.hardware->payload_rate(*device.link, pair.max_payload);
+  const Bandwidth could = pair.hardware->payload_rate(*best, pair.max_payload);
   if (now >= could) return;
   Effect effect = now < pair.could_carry * 0.5 ? Effect::slows : Effect::costs;
   if (pair.kind == PairKind::gpu_nic && id == pair.initiator) {
-    if (network_rate(*pair.models, device) > now) return;  // nic-wider-than-slot says it
+    if (pair.hardware->network_rate(id) > now) return;  // nic-wider-than-slot says it
     effect = Effect::informs;
   }
   notes.push_back(
@@ -64,7 +63,7 @@ void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
 
 void above_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
-  const std::optional<PcieLink> own = named_model_link(*pair.models, device);
+  const std::optional<PcieLink> own = pair.hardware->named_model_link(id);
   if (!device.link || !own || common_link(*device.link, *own) == *device.link) return;
   notes.push_back({"link-above-device", Effect::informs, device_place(pair, id),
                    fmt::format("The file says {}, and the model {} can do {} at most; the verdict "
@@ -79,7 +78,7 @@ void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const std::optional<PcieLink>& link = pair.device(id).link;
   if (version.empty() || !version_before(version, "2.11.4") || !link || link->generation < 6)
     return;
-  const std::string library = collective_library(*pair.models, pair.gpu());
+  const std::string library = pair.hardware->collective_library(pair.target);
   notes.push_back({"gen6-unknown-to-nccl", Effect::informs, device_place(pair, id),
                    fmt::format("{} {} does not know 64 GT/s, which came with 2.11.4, and takes the "
                                "link for one of 8 GT/s.",
@@ -93,10 +92,11 @@ void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
 /// What to do about ports that outrun the slot.
 std::string slot_remedy(const PairContext& pair, Bandwidth room) {
   const Device& nic = pair.initiator_device();
-  const std::optional<PcieLink> own = named_model_link(*pair.models, nic);
-  const std::optional<PcieLink> best = fastest_slot(*pair.models, pair.host());
-  const bool better = !own || !best ||
-                      payload_rate(*pair.models, common_link(*own, *best), pair.max_payload) > room;
+  const std::optional<PcieLink> own = pair.hardware->named_model_link(pair.initiator);
+  const std::optional<PcieLink> best = pair.hardware->fastest_slot(pair.from.host);
+  const bool better =
+      !own || !best ||
+      pair.hardware->payload_rate(common_link(*own, *best), pair.max_payload) > room;
   if (better) return "Move the NIC to a wider or faster slot, or count on the slot's rate.";
   return fmt::format("Count on the slot's rate{}; no slot of this machine makes the NIC faster.",
                      nic.ports.value_or(1) > 1 ? " for all ports together" : "");
@@ -104,16 +104,16 @@ std::string slot_remedy(const PairContext& pair, Bandwidth room) {
 
 void slot(const PairContext& pair, RuleNotes& notes) {
   const Device& nic = pair.initiator_device();
-  const LinkFact fact = link_of(*pair.graph, *pair.models, pair.initiator);
-  if (!fact.link || !fact.believed) return;
+  const auto link = pair.hardware->link(pair.initiator);
+  if (!link.value || pair.hardware->shows_virtual_link(pair.initiator)) return;
   // Of a slot that nobody stated, with a port of a kind that nobody named, nothing is known.
-  if (!nic.link && !nic.link_capability &&
-      !(named_model_link(*pair.models, nic) && fastest_slot(*pair.models, pair.host())))
+  if (link.basis != Basis::stated &&
+      !(link.basis == Basis::model && pair.hardware->fastest_slot(pair.from.host)))
     return;
   // A link that could do more is link-degraded's business.
-  const PcieLink slot_link = nic.link_capability.value_or(*fact.link);
-  const Bandwidth room = payload_rate(*pair.models, slot_link, pair.max_payload);
-  const Bandwidth network = network_rate(*pair.models, nic);
+  const PcieLink slot_link = nic.link_capability.value_or(*link.value);
+  const Bandwidth room = pair.hardware->payload_rate(slot_link, pair.max_payload);
+  const Bandwidth network = pair.hardware->network_rate(pair.initiator);
   if (network <= room) return;
   const int ports = nic.ports.value_or(1);
   const bool one_fits = ports > 1 && network * (1.0 / ports) <= room;
@@ -130,7 +130,7 @@ void slot(const PairContext& pair, RuleNotes& notes) {
 
 void read_requests(const PairContext& pair, RuleNotes& notes) {
   const Device& nic = pair.initiator_device();
-  const NicModel& model = nic_model(*pair.models, nic);
+  const NicModel& model = pair.hardware->nic(pair.initiator);
   if (!nic.max_read_request || *nic.max_read_request >= model.max_read_request.value) return;
   notes.push_back(
       {"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
@@ -150,7 +150,7 @@ void payload_mismatch(const PairContext& pair, RuleNotes& notes) {
        {std::pair(pair.initiator, pair.target), std::pair(pair.target, pair.initiator)}) {
     const auto& sends = pair.device(sender).max_payload;
     if (!sends) continue;
-    for (const DeviceId id : links_on_way(pair)) {
+    for (const DeviceId id : links_on_route(pair)) {
       const auto& takes = pair.device(id).max_payload;
       if (id == sender || !takes || *takes >= *sends) continue;
       notes.push_back({"payload-mismatch", Effect::blocks, device_place(pair, id),
@@ -168,7 +168,7 @@ void payload_mismatch(const PairContext& pair, RuleNotes& notes) {
 
 void link_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.over_nvlink()) return;
-  for (const DeviceId id : links_on_way(pair)) {
+  for (const DeviceId id : links_on_route(pair)) {
     degraded(pair, id, notes);
     below_device(pair, id, notes);
     above_device(pair, id, notes);
@@ -185,15 +185,15 @@ std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(
   std::map<DeviceId, std::vector<std::size_t>> users;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (pairs[i]->over_nvlink() || pairs[i]->tree_hidden) continue;
-    for (const DeviceId id : links_on_way(*pairs[i]))
+    for (const DeviceId id : links_on_route(*pairs[i]))
       if (pairs[i]->device(id).kind == DeviceKind::pci_switch) users[id].push_back(i);
   }
   std::vector<std::pair<std::size_t, RuleNote>> notes;
   for (const auto& [uplink, sharing] : users) {
     const PairContext& first = *pairs[sharing.front()];
-    const LinkFact fact = link_of(*first.graph, *first.models, uplink);
-    if (sharing.size() < 2 || !fact.link || !fact.believed) continue;
-    const Bandwidth room = payload_rate(*first.models, *fact.link, first.max_payload);
+    const std::optional<PcieLink> link = first.hardware->link(uplink).value;
+    if (sharing.size() < 2 || !link) continue;
+    const Bandwidth room = first.hardware->payload_rate(*link, first.max_payload);
     // A NIC that serves several GPUs brings its rate once.
     std::map<DeviceId, Bandwidth> by_nic;
     for (const std::size_t i : sharing)
@@ -204,12 +204,11 @@ std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(
     for (const std::size_t i : sharing)
       notes.push_back(
           {i,
-           {"uplink-shared",
-            pairs[i]->ways.redirected().value_or(false) ? Effect::costs : Effect::informs,
+           {"uplink-shared", pairs[i]->routes.redirected().value ? Effect::costs : Effect::informs,
             device_place(first, uplink),
             fmt::format("{} GPU-NIC pairs in use share this switch's {} uplink of {}; together "
                         "they could carry {}.",
-                        sharing.size(), to_string(*fact.link), gbps(room), gbps(wanted)),
+                        sharing.size(), to_string(*link), gbps(room), gbps(wanted)),
             "Give each GPU a NIC below its own switch, and keep ACS from sending their traffic "
             "over the uplink."}});
   }

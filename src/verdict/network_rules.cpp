@@ -7,8 +7,8 @@ namespace gdr {
 void network_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.kind != PairKind::gpu_nic) return;
   const Device& nic = pair.initiator_device();
-  if (nic_model(*pair.models, nic).rdma.value != "verbs" ||
-      !runs_ethernet(pair.graph->topology(), *pair.models, nic))
+  if (pair.hardware->nic(pair.initiator).rdma.value != "verbs" ||
+      !pair.hardware->runs_ethernet(pair.initiator))
     return;
   if (nic.lossless == false)
     notes.push_back({"roce-lossy", Effect::costs, device_place(pair, pair.initiator),
@@ -25,7 +25,7 @@ void network_rules(const PairContext& pair, RuleNotes& notes) {
                      fmt::format("Choose the RoCE v2 GID of the port's own IP address (show_gids "
                                  "lists them; NCCL_IB_GID_INDEX, or {} "
                                  "2.21 and newer by itself).",
-                                 collective_library(*pair.models, pair.gpu()))});
+                                 pair.hardware->collective_library(pair.target))});
 }
 
 }  // namespace gdr

@@ -9,7 +9,7 @@ void ordering_rules(const PairContext& pair, RuleNotes& notes) {
   if (pair.kind != PairKind::gpu_nic) return;
   const Device& nic = pair.initiator_device();
   const Software& software = pair.host().software;
-  const std::string library = collective_library(*pair.models, pair.gpu());
+  const std::string library = pair.hardware->collective_library(pair.target);
   if (nic.relaxed_ordering == true && !software.nccl_version.empty() &&
       version_before(software.nccl_version, "2.8"))
     notes.push_back(

@@ -11,13 +11,13 @@ namespace {
 
 PairRoute route_of(const PairContext& pair) {
   if (pair.kind == PairKind::gpu_gpu && pair.nvlinks > 0) return PairRoute::nvlink;
-  if (pair.ways.request.empty()) return PairRoute::none;
-  if (const auto stated = pair.graph->stated_distance(pair.from, pair.to)) {
+  if (pair.routes.direct.empty()) return PairRoute::none;
+  if (const auto stated = pair.graph().stated_distance(pair.from, pair.to)) {
     if (*stated <= Distance::pxb) return PairRoute::pci_switch;
     return *stated == Distance::sys ? PairRoute::socket_link : PairRoute::host_bridge;
   }
-  if (pair.ways.parts_at_switch) return PairRoute::pci_switch;
-  const bool sockets = std::any_of(pair.ways.request.begin(), pair.ways.request.end(),
+  if (pair.routes.parts_at_switch) return PairRoute::pci_switch;
+  const bool sockets = std::any_of(pair.routes.direct.begin(), pair.routes.direct.end(),
                                    [](const Hop& hop) { return hop.kind == HopKind::socket_link; });
   return sockets ? PairRoute::socket_link : PairRoute::host_bridge;
 }
@@ -26,22 +26,24 @@ PairRoute route_of(const PairContext& pair) {
 /// the CPU may meet elsewhere in truth.
 bool hidden(const PairContext& pair) {
   if (pair.distance == Distance::unknown) return true;
-  if (pair.graph->stated_distance(pair.from, pair.to)) return false;
-  const Device* turn = pair.ways.parts_at_switch ? pair.graph->device_at(pair.ways.turn) : nullptr;
-  if (turn != nullptr) return is_virtual_switch(*pair.models, pair.host(), *turn);
+  if (pair.graph().stated_distance(pair.from, pair.to)) return false;
+  const auto is_virtual = [&](VertexId id) {
+    return pair.hardware->is_virtual_switch({pair.from.host, pair.graph().vertex(id).index});
+  };
+  if (pair.routes.parts_at_switch && pair.graph().device_at(pair.routes.turn) != nullptr)
+    return is_virtual(pair.routes.turn);
   if (pair.host().virtual_machine.value_or(false)) return true;
-  return std::any_of(pair.ways.request.begin(), pair.ways.request.end(), [&](const Hop& hop) {
-    const Device* device = pair.graph->device_at(hop.to);
-    return device != nullptr && is_virtual_switch(*pair.models, pair.host(), *device);
+  return std::any_of(pair.routes.direct.begin(), pair.routes.direct.end(), [&](const Hop& hop) {
+    return pair.graph().device_at(hop.to) != nullptr && is_virtual(hop.to);
   });
 }
 
-/// Not what the link runs at: a worse slot must not make the rest of the way look better.
+/// Not what the link runs at: a worse slot must not make the rest of the route look better.
 Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
-  const std::optional<PcieLink> now = link_of(*pair.graph, *pair.models, id).link;
-  const std::optional<PcieLink> best = trainable_link(*pair.graph, *pair.models, id);
+  const std::optional<PcieLink> now = pair.hardware->link(id).value;
+  const std::optional<PcieLink> best = pair.hardware->trainable_link(id);
   const auto rate = [&](PcieLink link) {
-    return payload_rate(*pair.models, link, pair.max_payload);
+    return pair.hardware->payload_rate(link, pair.max_payload);
   };
   const PcieLink link = now.value_or(best.value_or(PcieLink{4, 16}));
   return best ? std::max(rate(link), rate(*best)) : rate(link);
@@ -51,14 +53,14 @@ Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
 
 bool PairContext::through_root_complex() const {
   if (over_nvlink()) return false;
-  return !ways.parts_at_switch || ways.redirected().value_or(false) || ways.translated;
+  const Fact<bool> redirected = routes.redirected();
+  return !routes.parts_at_switch || (redirected.value && redirected.known());
 }
 
-PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind,
-                              DeviceId from, DeviceId to) {
+PairContext make_pair_context(const Hardware& hardware, PairKind kind, DeviceId from, DeviceId to) {
+  const Graph& graph = hardware.graph();
   PairContext pair;
-  pair.graph = &graph;
-  pair.models = &models;
+  pair.hardware = &hardware;
   pair.kind = kind;
   pair.from = from;
   pair.to = to;
@@ -66,17 +68,17 @@ PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, Pa
   pair.target = kind == PairKind::gpu_nic ? from : to;
   pair.distance = pcie_distance(graph, from, to);
   pair.nvlinks = kind == PairKind::gpu_gpu ? nvlink_count(graph, from, to) : 0;
-  pair.ways = peer_ways(graph, models, pair.initiator, pair.target);
+  pair.routes = hardware.peer_routes(graph.device(pair.initiator), graph.device(pair.target));
   pair.route = route_of(pair);
-  pair.kernel = kernel_p2pdma(graph, models, pair.ways, pair.initiator, pair.target);
-  pair.cpu = cpu_of(graph, models, from);
+  pair.kernel = kernel_p2pdma(hardware, pair.routes, pair.initiator, pair.target);
+  if (const auto cpu = hardware.cpu_above(from); cpu.known() && hardware.cpu_above(to).known())
+    pair.cpu = cpu.value;
   pair.tree_hidden = !pair.over_nvlink() && hidden(pair);
-  pair.max_payload =
-      std::min(max_payload_of(models, pair.initiator_device()), max_payload_of(models, pair.gpu()));
+  pair.max_payload = hardware.max_payload(pair.routes.direct);
   pair.could_carry =
       std::min(link_could_carry(pair, pair.initiator), link_could_carry(pair, pair.target));
   if (kind == PairKind::gpu_nic)
-    pair.could_carry = std::min(pair.could_carry, network_rate(models, pair.initiator_device()));
+    pair.could_carry = std::min(pair.could_carry, hardware.network_rate(pair.initiator));
   return pair;
 }
 
@@ -85,32 +87,49 @@ std::optional<Bandwidth> ForwardLimit::least() const {
   return std::min(*read, *write);
 }
 
+namespace {
+
+/// The CPU whose limits hold for data on its way through the root complex: that of the host bridge
+/// where the data leaves it.
+const CpuModel& forwarding_cpu(const PairContext& pair, const Route& data) {
+  const auto last = std::find_if(data.rbegin(), data.rend(), [&](const Hop& hop) {
+    return pair.graph().vertex(hop.from).kind == VertexKind::host_bridge;
+  });
+  return last != data.rend() ? pair.hardware->cpu(last->from) : *pair.cpu;
+}
+
+}  // namespace
+
 ForwardLimit forward_limit(const PairContext& pair) {
   // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses
   // nothing but that port.
   if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex() ||
-      pair.ways.parts_at_switch)
+      pair.routes.parts_at_switch)
     return {};
   // Over NVLink or C2C the CPU's fabric delivers to the GPU, no root port does.
-  if (pair.graph->has_c2c(pair.graph->device(pair.target)) && pair.kind != PairKind::gpu_gpu)
+  if (pair.graph().has_c2c(pair.graph().device(pair.target)) && pair.kind != PairKind::gpu_gpu)
     return {};
+  const bool remote = pair.route == PairRoute::socket_link;
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {
     return parameter ? std::optional(parameter->value) : std::nullopt;
   };
-  if (pair.route == PairRoute::socket_link)
-    return {value(pair.cpu->p2p_remote_read_bandwidth),
-            value(pair.cpu->p2p_remote_write_bandwidth)};
-  return {value(pair.cpu->p2p_read_bandwidth), value(pair.cpu->p2p_write_bandwidth)};
+  const CpuModel& reads = forwarding_cpu(pair, pair.routes.completion);
+  const CpuModel& writes = forwarding_cpu(pair, pair.routes.request);
+  return {value(remote ? reads.p2p_remote_read_bandwidth : reads.p2p_read_bandwidth),
+          value(remote ? writes.p2p_remote_write_bandwidth : writes.p2p_write_bandwidth)};
 }
 
-std::vector<DeviceId> links_on_way(const PairContext& pair) {
+std::vector<DeviceId> links_on_route(const PairContext& pair) {
   std::vector<DeviceId> devices;
-  for (const Route* route : {&pair.ways.request, &pair.ways.completion})
-    for (const Hop& hop : *route) {
+  const auto add = [&](const Route& route) {
+    for (const Hop& hop : route) {
       if (hop.kind != HopKind::pcie) continue;
-      const DeviceId id{pair.from.host, pair.graph->vertex(hop.up ? hop.from : hop.to).index};
+      const DeviceId id{pair.from.host, pair.graph().vertex(hop.up ? hop.from : hop.to).index};
       if (std::find(devices.begin(), devices.end(), id) == devices.end()) devices.push_back(id);
     }
+  };
+  add(pair.routes.redirected().known() ? pair.routes.request : pair.routes.direct);
+  add(pair.routes.completion);
   return devices;
 }
 

@@ -3,16 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "src/hardware/device_models.hpp"
-#include "src/hardware/peer_routes.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/verdict/verdict.hpp"
 
 namespace gdr {
 
 /// Everything the rules ask about a pair, found once.
 struct PairContext {
-  const Graph* graph = nullptr;
-  const ModelLibrary* models = nullptr;
+  const Hardware* hardware = nullptr;
   PairKind kind = PairKind::gpu_nic;
   DeviceId from;  ///< as the pair is written
   DeviceId to;
@@ -22,29 +20,30 @@ struct PairContext {
   Distance distance = Distance::none;
   int nvlinks = 0;
   PairRoute route = PairRoute::none;
-  PeerWays ways;
+  PeerRoutes routes;
   KernelP2pdma kernel = KernelP2pdma::unknown;
   const CpuModel* cpu = nullptr;  ///< nullptr: the file does not say which CPU it is
   bool tree_hidden = false;  ///< a virtual machine, virtual bridges or a cut source hide what the
-                             ///< pair's way really is
-  Bytes max_payload;         ///< MPS that both can use
+                             ///< pair's route really is
+  Bytes max_payload;         ///< largest TLP payload that everything on the direct route takes
   Bandwidth could_carry;     ///< what the slower device could carry in a slot that fits it, or the
                              ///< NIC's network ports
 
-  [[nodiscard]] const Host& host() const { return graph->topology().hosts.at(from.host); }
-  [[nodiscard]] const Device& device(DeviceId id) const { return get(graph->topology(), id); }
+  [[nodiscard]] const Host& host() const { return hardware->host_of(from); }
+  [[nodiscard]] const Device& device(DeviceId id) const { return hardware->device(id); }
+  [[nodiscard]] const Graph& graph() const { return hardware->graph(); }
   [[nodiscard]] const Device& initiator_device() const { return device(initiator); }
   [[nodiscard]] const Device& gpu() const { return device(target); }
   [[nodiscard]] bool over_nvlink() const { return route == PairRoute::nvlink; }
-  /// True when TLPs pass the root complex, by the wiring, by ACS or by the IOMMU.
+  /// True when TLPs are known to pass the root complex, by the wiring, by ACS or by the IOMMU.
   [[nodiscard]] bool through_root_complex() const;
 };
 
-PairContext make_pair_context(const Graph& graph, const ModelLibrary& models, PairKind kind,
-                              DeviceId from, DeviceId to);
+PairContext make_pair_context(const Hardware& hardware, PairKind kind, DeviceId from, DeviceId to);
 
-/// What the CPU forwards from one root port to another on the pair's way; nullopt where it does not
-/// limit (as on the way back down the same root port, after a redirect) or the CPU is not known.
+/// What the CPU forwards from one root port to another on the pair's route; nullopt where it does
+/// not limit (as on the way back down the same root port, after a redirect) or the CPU is not
+/// known.
 struct ForwardLimit {
   std::optional<Bandwidth> read;
   std::optional<Bandwidth> write;
@@ -53,9 +52,25 @@ struct ForwardLimit {
 };
 ForwardLimit forward_limit(const PairContext& pair);
 
-/// Devices whose upward links the pair uses, each once: both ends, the switches between and, after
-/// a redirect, the uplink.
-std::vector<DeviceId> links_on_way(const PairContext& pair);
+/// What bounds an access of a pair.
+struct AccessBound {
+  Bandwidth rate;
+  std::vector<Hop> links;  ///< the links that bound it; empty: something else does
+};
+/// Upper bounds of the initiator's reads of the target and of its writes; nullopt: not known (the
+/// NVLinks' generation).
+struct PairBounds {
+  std::optional<AccessBound> read;
+  std::optional<AccessBound> write;
+};
+/// Along the routes that the simulator takes, as hardware.peer_routes() has them.
+PairBounds pair_bounds(const PairContext& pair);
+/// The rates alone.
+PairBandwidth bandwidth_bound(const PairContext& pair);
+
+/// Devices whose upward links the pair is known to use, each once: both ends, the switches between
+/// and, after a redirect, the uplink.
+std::vector<DeviceId> links_on_route(const PairContext& pair);
 
 /// "12.3 GB/s"
 std::string gbps(Bandwidth bandwidth);

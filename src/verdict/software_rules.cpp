@@ -19,7 +19,7 @@ bool old_cuda(const Software& software) {
 
 /// Too old for NVIDIA's open kernel modules, which dma-buf export needs.
 bool old_gpu(const PairContext& pair) {
-  const auto& capability = gpu_model(*pair.models, pair.gpu()).compute_capability;
+  const auto& capability = pair.hardware->gpu(pair.target).compute_capability;
   return capability && capability->value < turing;
 }
 
@@ -85,11 +85,10 @@ std::optional<bool> dma_buf_possible(const PairContext& pair) {
 }
 
 void software_rules(const PairContext& pair, RuleNotes& notes) {
-  if (pair.kind != PairKind::gpu_nic || is_amd_gpu(*pair.models, pair.gpu())) return;
-  if (!gpu_model(*pair.models, pair.gpu()).gpudirect_rdma.value)
-    return;  // no module helps that class
+  if (pair.kind != PairKind::gpu_nic || pair.hardware->is_amd_gpu(pair.target)) return;
+  if (!pair.hardware->gpu(pair.target).gpudirect_rdma.value) return;  // no module helps that class
   // EFA's driver asks NVIDIA's itself; a NIC without RDMA registers nothing.
-  if (nic_model(*pair.models, pair.initiator_device()).rdma.value != "verbs") return;
+  if (pair.hardware->nic(pair.initiator).rdma.value != "verbs") return;
   const Software& software = pair.host().software;
   if (software.nvidia_peermem == false) {
     peermem_missing(pair, notes);

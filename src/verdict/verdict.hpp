@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/catalog/model_library.hpp"
-#include "src/hardware/distance.hpp"
-#include "src/hardware/graph.hpp"
+#include "src/hardware/hardware.hpp"
 
 namespace gdr {
 
@@ -45,11 +43,6 @@ struct PairBandwidth {
   bool operator==(const PairBandwidth&) const = default;
 };
 
-/// Asked once for each pair that is not blocked and not unknown. The graph may be of one host
-/// alone.
-using BandwidthFunction = std::function<PairBandwidth(const Graph&, const ModelLibrary&,
-                                                      DeviceId initiator, DeviceId target)>;
-
 struct Pair {
   PairKind kind = PairKind::gpu_nic;
   std::size_t host = 0;
@@ -59,8 +52,8 @@ struct Pair {
       distance;  ///< nvidia-smi's word: PIX, PXB, PHB, NODE, SYS, NV12; XGMI1 over AMD's links
   std::string nccl_distance;  ///< NCCL's word
   PairRoute route = PairRoute::none;
-  std::optional<bool> redirected;  ///< ACS sends requests or completions up to the root port;
-                                   ///< nullopt: the bits are not known
+  std::optional<bool> redirected;  ///< ACS or the IOMMU sends requests or completions up to the
+                                   ///< root port; nullopt: what decides is not in the file
   KernelP2pdma kernel_p2pdma = KernelP2pdma::unknown;
   PairAnswer answer = PairAnswer::unknown;
   PairBandwidth bandwidth;                ///< empty when blocked or unknown
@@ -101,16 +94,17 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
+/// The finding that decides the answer of a pair; nullptr for one that works.
+const Finding* finding_of(const Verdict& verdict, const Pair& pair);
+
 /// Upper bound from the links' payload rates, peer-to-peer, BAR and engine limits, read window and
 /// posted credits of a pair.
-PairBandwidth bandwidth_bound(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
-                              DeviceId target);
+PairBandwidth bandwidth_bound(const Hardware& hardware, DeviceId initiator, DeviceId target);
 
 /// Judges every GPU-NIC, GPU-GPU and NVMe-GPU pair of each host. Hosts that differ in nothing but
 /// their name are judged once. Throws InputError when a model that the topology names does not
 /// exist.
-Verdict judge(const Graph& graph, const ModelLibrary& models,
-              const BandwidthFunction& bandwidth = bandwidth_bound);
+Verdict judge(const Graph& graph, const ModelLibrary& models);
 
 /// Hosts that are equal but for their name, as lists of indices in file order.
 std::vector<std::vector<std::size_t>> same_hosts(const Topology& topology);

@@ -13,7 +13,7 @@ std::string limit_text(const ForwardLimit& limit) {
   return "its limits are not known";
 }
 
-/// The rule's name and what the way is, for a pair that does not meet below one switch.
+/// The rule's name and what the route is, for a pair that does not meet below one switch.
 struct Crossing {
   std::string rule;
   std::string what;
@@ -22,7 +22,7 @@ struct Crossing {
 
 Crossing crossing_of(const PairContext& pair) {
   if (pair.route == PairRoute::socket_link && pair.distance == Distance::sys &&
-      pair.host().sockets_known == false && !pair.graph->stated_distance(pair.from, pair.to))
+      pair.host().sockets_known == false && !pair.graph().stated_distance(pair.from, pair.to))
     return {"sockets-unknown",
             "The devices hang below two NUMA nodes, and the file does not say whether these are of "
             "one socket; if not, peer traffic crosses a "
@@ -57,15 +57,13 @@ Crossing crossing_of(const PairContext& pair) {
           "Peer traffic goes through the CPU from one host bridge to another", remedy};
 }
 
-/// How far the CPU forwards: true when it does on this way, nullopt when the file does not say
+/// How far the CPU forwards: true when it does on this route, nullopt when the file does not say
 /// which host bridges are used.
 std::optional<bool> forwards(const PairContext& pair) {
-  const std::string& reach = pair.cpu->p2p_forwarding.value;
-  if (reach == "all") return true;
-  if (reach == "none") return false;
+  if (pair.cpu->p2p_forwarding.value == "all") return true;
   if (pair.distance == Distance::node_or_sys) return std::nullopt;
   if (pair.route == PairRoute::socket_link) return false;
-  if (reach == "socket" || pair.distance == Distance::phb) return true;
+  if (pair.distance == Distance::phb) return true;
   return pair.distance == Distance::phb_or_node ? std::nullopt : std::optional(false);
 }
 
@@ -74,17 +72,12 @@ void forwarding_rule(const PairContext& pair, RuleNotes& notes) {
   if (forwarded.value_or(false)) return;
   const CpuModel& cpu = *pair.cpu;
   const bool old = cpu.pcie_generation <= 2;
-  const std::string reach =
-      cpu.p2p_forwarding.value == "none"
-          ? "between no root ports"
-          : "only inside one " +
-                std::string(cpu.p2p_forwarding.value == "socket" ? "socket" : "host bridge");
   notes.push_back(
       {old ? "legacy-ioh" : "root-complex-does-not-forward",
        forwarded ? Effect::blocks : Effect::unknown,
        {},
        fmt::format(
-           "{} forwards peer-to-peer traffic {}{}.", cpu.header.title, reach,
+           "{} forwards peer-to-peer traffic only inside one host bridge{}.", cpu.header.title,
            forwarded ? "" : ", and the file does not say whether these two devices share it"),
        old ? "Put both devices below the same I/O hub, best below one PCIe switch; no setting "
              "makes this chipset forward."
@@ -94,7 +87,7 @@ void forwarding_rule(const PairContext& pair, RuleNotes& notes) {
 
 void p2pdma_rule(const PairContext& pair, RuleNotes& notes) {
   if (pair.kernel != KernelP2pdma::refused) return;
-  const bool amd = is_amd_gpu(*pair.models, pair.gpu());
+  const bool amd = pair.hardware->is_amd_gpu(pair.target);
   notes.push_back({"host-bridge-not-listed",
                    amd ? Effect::blocks : Effect::informs,
                    {},

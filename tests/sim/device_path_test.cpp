@@ -298,14 +298,13 @@ TEST(DevicePaths, EndsInHostMemory) {
 TEST(DevicePaths, ARangeGrowsWithItsParameters) {
   const Lab lab(bench_file);
   const Transfer read = between(lab, "h0/numa0", "h0/nic0", PathKind::dma, 64_B);
-  const TransferPlan plan = plan_transfer(lab.graph, models(), read);
-  const auto used = study::models_of(lab.hardware, plan);
+  (void)predict_message(simulator(), lab.hardware, read);
+  const auto used = lab.hardware.models_asked();
   EXPECT_TRUE(used.contains({"nic", "nfp-6000"}));
   EXPECT_TRUE(used.contains({"cpu", "broadwell-ep"}));
   EXPECT_FALSE(used.contains({"fabric", "infiniband"}));
-  const auto ranges = study::range_of(models(), used, [&](const ModelLibrary& library) {
-    return std::vector<double>{
-        predict_message(simulator(), Hardware(lab.graph, library), read).latency.us(), 1.0};
+  const auto ranges = study::range_of(lab.hardware, [&](const Hardware& hardware) {
+    return std::vector<double>{predict_message(simulator(), hardware, read).latency.us(), 1.0};
   });
   EXPECT_GT(ranges[0].high / ranges[0].low, ranges[1].high / ranges[1].low);
   expect_close("nothing but the model's own error",

@@ -88,8 +88,9 @@ TEST(Limit, IsMarkedAtTheLinksThatItIs) {
 void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Options& options) {
   SCOPED_TRACE(std::string(to_string(transfer.path)) + " " + to_string(transfer.size));
   std::vector<ModelLibrary> libraries;
-  for (const auto& [kind, model] :
-       study::models_of(lab.hardware, plan_transfer(lab.graph, models(), transfer)))
+  const Hardware asking(lab.graph, models());
+  (void)predict(simulator(), asking, transfer, options);
+  for (const auto& [kind, model] : asking.models_asked())
     for (const UncertainParameter& parameter :
          uncertain_parameters(models(), kind, model, study::estimate_spread))
       for (const Bound bound : {Bound::low, Bound::high})

@@ -103,9 +103,8 @@ TEST(Software, WhatDevicesDoNotSay) {
 
 TEST(Software, RangesKnowIt) {
   const Lab lab(dgx);
-  const auto used = models_of(
-      lab.hardware,
-      plan_transfer(lab.graph, models(), lab.transfer("h0/gpu0", "h1/gpu0", PathKind::tcp, 1_MiB)));
+  (void)lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::tcp, 1_MiB));
+  const auto used = lab.hardware.models_asked();
   for (const char* name : {"nccl", "linux", "usual"})
     EXPECT_TRUE(used.contains({"software", name})) << name;
   EXPECT_FALSE(used.contains({"software", "cufile"}));

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "src/hardware/device_models.hpp"
+#include "src/hardware/hardware.hpp"
 #include "src/verdict/verdict.hpp"
 
 namespace gdr::test {
@@ -31,11 +31,11 @@ std::string text_of(const std::optional<T>& value) {
 
 /// The value in the file, or else in the model that it names.
 const ModelHeader* header_of(const ModelLibrary& models, const Device& device) {
-  if (device.model.empty() || device.model == "generic") return nullptr;
-  if (device.kind == DeviceKind::gpu) return &gpu_model(models, device).header;
-  if (device.kind == DeviceKind::nic) return &nic_model(models, device).header;
-  if (device.kind == DeviceKind::pci_switch) return &switch_model(models, device).header;
-  if (device.kind == DeviceKind::nvme) return &nvme_model(models, device).header;
+  if (!names_model(device.model)) return nullptr;
+  if (device.kind == DeviceKind::gpu) return &models.gpu(device.model).header;
+  if (device.kind == DeviceKind::nic) return &models.nic(device.model).header;
+  if (device.kind == DeviceKind::pci_switch) return &models.pci_switch(device.model).header;
+  if (device.kind == DeviceKind::nvme) return &models.nvme(device.model).header;
   return nullptr;
 }
 
@@ -94,13 +94,22 @@ class Comparison {
     if (original_.hosts.size() != 1 || seen_.hosts.size() != 1)
       return {"only topologies of one host can be compared"};
     take_out_what_no_guest_shows();
+    const Graph wanted(original_);
+    const Graph found(seen_);
+    wanted_.emplace(wanted, models_);
+    found_.emplace(found, models_);
     hosts();
     children("host", Tree(host(), models_).roots(), Tree(other(), models_).roots());
+    wanted_.reset();
+    found_.reset();
     if (lines_.empty() || names_complete_) pairs();
     return std::move(lines_);
   }
 
  private:
+  static DeviceId id_in(const Host& host, const Device& device) {
+    return {0, static_cast<std::size_t>(&device - host.devices.data())};
+  }
   Host& host() { return original_.hosts.front(); }
   Host& other() { return seen_.hosts.front(); }
 
@@ -143,8 +152,7 @@ class Comparison {
     same("host", "number of sockets", host().sockets.size(), other().sockets.size());
     for (std::size_t i = 0; i < std::min(host().sockets.size(), other().sockets.size()); ++i) {
       const Socket& socket = host().sockets[i];
-      const bool shown = !socket.model.empty() && socket.model != "generic" &&
-                         !models_.cpu(socket.model).cpuid.empty();
+      const bool shown = names_model(socket.model) && !models_.cpu(socket.model).cpuid.empty();
       if (shown) same(socket.name, "processor", socket.model, other().sockets[i].model);
     }
     for (std::size_t i = 0; i < std::min(host().numa_nodes.size(), other().numa_nodes.size());
@@ -186,10 +194,11 @@ class Comparison {
     else models_not_shown_[found.name] = wanted.model;
     if (!wanted.acs) acs_left_open_.insert(found.name);
     if (wanted.kind == DeviceKind::host_bridge) return;
-    const auto link = wanted.link              ? wanted.link
-                      : wanted.link_capability ? wanted.link_capability
-                                               : named_model_link(models_, wanted);
-    stated(wanted.name, "link", link, found.link);
+    const DeviceId id_wanted = id_in(host(), wanted);
+    const auto link = wanted_->link(id_wanted);
+    if (wanted_->shows_virtual_link(id_wanted))
+      stated(wanted.name, "link", wanted.link, found.link);
+    else if (link.basis != Basis::assumed) stated(wanted.name, "link", link.value, found.link);
     stated(wanted.name, "what the link can do", wanted.link_capability,
            found.link_capability ? found.link_capability : found.link);
     stated(wanted.name, "ACS of its port", wanted.acs, found.acs);
@@ -203,19 +212,20 @@ class Comparison {
     const bool named = header_of(models_, wanted) != nullptr;
     auto request = wanted.max_read_request;
     auto bar = wanted.bar_size;
+    const DeviceId id = id_in(host(), wanted);
+    const DeviceId other_id = id_in(other(), found);
     if (named && wanted.kind == DeviceKind::gpu) {
-      if (!request) request = gpu_model(models_, wanted).max_read_request.value;
-      if (!bar) bar = gpu_model(models_, wanted).bar_size.value;
+      request = wanted_->max_read_request(wanted_->graph().device(id)).value;
+      bar = wanted_->bar_size(id).value;
     }
-    if (named && wanted.kind == DeviceKind::nic && !request)
-      request = nic_model(models_, wanted).max_read_request.value;
+    if (named && wanted.kind == DeviceKind::nic)
+      request = wanted_->max_read_request(wanted_->graph().device(id)).value;
     stated(wanted.name, "read request size", request, found.max_read_request);
     if (wanted.kind == DeviceKind::gpu) stated(wanted.name, "BAR", bar, found.bar_size);
     if (wanted.kind != DeviceKind::nic) return;
-    same(wanted.name, "Ethernet", runs_ethernet(original_, models_, wanted),
-         runs_ethernet(seen_, models_, found));
-    const double rate = network_rate(models_, wanted).bytes_per_second;
-    const double other_rate = network_rate(models_, found).bytes_per_second;
+    same(wanted.name, "Ethernet", wanted_->runs_ethernet(id), found_->runs_ethernet(other_id));
+    const double rate = wanted_->network_rate(id).bytes_per_second;
+    const double other_rate = found_->network_rate(other_id).bytes_per_second;
     if (std::abs(rate - other_rate) > tolerance * rate)
       lines_.push_back(fmt::format("{}: rate of a port: {:.1f} Gb/s wanted, {:.1f} seen",
                                    wanted.name, rate * 8e-9, other_rate * 8e-9));
@@ -224,8 +234,7 @@ class Comparison {
   std::string id_of_bridge(std::size_t numa) {
     const std::string& model =
         host().sockets.at(socket_index(host(), host().numa_nodes[numa].socket).value()).model;
-    if (model.empty() || model == "generic" || models_.cpu(model).host_bridge_ids.empty())
-      return {};
+    if (!names_model(model) || models_.cpu(model).host_bridge_ids.empty()) return {};
     return models_.cpu(model).host_bridge_ids.front();
   }
 
@@ -291,6 +300,8 @@ class Comparison {
   Topology original_;
   Topology seen_;
   const ModelLibrary& models_;
+  std::optional<Hardware> wanted_;
+  std::optional<Hardware> found_;
   std::vector<std::string> lines_;
   std::map<std::string, std::string> names_;  ///< names in the other, by the original's names
   std::map<std::string, std::string>

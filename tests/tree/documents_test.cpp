@@ -365,9 +365,12 @@ TEST(OutputDocument, MembersAreThoseOfTheTool) {
            {"results", "results, paths"},
            {"stages", "stages"},
            {"skipped", "skipped"}});
-  compare(
-      "explain " + one_nic + ends, 0, chapter, "explain",
-      {{"", "the document"}, {"paths", "results, paths"}, {"stages", "stages"}, {"hops", "hops"}});
+  compare("explain " + a100 + ends + " --set h0/nic2.acs=RR+DT", 0, chapter, "explain",
+          {{"", "the document"},
+           {"paths", "results, paths"},
+           {"stages", "stages"},
+           {"hops", "hops"},
+           {"open", "open"}});
   compare("predict " + a100 + " --format json --flows " + project + "/examples/eight-pairs.json", 0,
           chapter, "flows",
           {{"", "the document"}, {"results", "results, paths"}, {"stages", "stages"}});

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "src/hardware/distance.hpp"
 #include "src/report/names.hpp"
 #include "src/verdict/verdict.hpp"
 #include "tests/support/simulation.hpp"
@@ -27,7 +26,7 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
     for (const DeviceId b : devices_of_kind(lab.topology, DeviceKind::gpu)) {
       if (a == b || a.host != b.host || nvlink_count(lab.graph, a, b) > 0) continue;
       ++pairs;
-      const PairBandwidth bound = bandwidth_bound(lab.graph, models(), a, b);
+      const PairBandwidth bound = bandwidth_bound(lab.hardware, a, b);
       ASSERT_TRUE(bound.read && bound.write);
       // A write is the initiator's copy engine sending, a read is it fetching: the data then comes
       // from the target.
@@ -37,14 +36,9 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
       };
       const Prediction write = simulated(a, b, Operation::write);
       const Prediction read = simulated(b, a, Operation::read);
-      // What is acknowledged across sockets depends on the way's latency, which a bound leaves out.
-      if (is(write.bottleneck, LimitKind::remote_peer_writes))
-        EXPECT_LT(write.bandwidth.gigabytes_per_second(),
-                  bound.write->gigabytes_per_second() * (1 + tolerance));
-      else
-        expect_close(
-            pair_name(lab, a, b) + " write, GB/s (" + name(lab.hardware, write.bottleneck) + ")",
-            bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(), tolerance);
+      expect_close(
+          pair_name(lab, a, b) + " write, GB/s (" + name(lab.hardware, write.bottleneck) + ")",
+          bound.write->gigabytes_per_second(), write.bandwidth.gigabytes_per_second(), tolerance);
       expect_close(
           pair_name(lab, a, b) + " read, GB/s (" + name(lab.hardware, read.bottleneck) + ")",
           bound.read->gigabytes_per_second(), read.bandwidth.gigabytes_per_second(), tolerance);
@@ -96,8 +90,8 @@ void compare_nic_pairs(const std::string& file, std::vector<std::string> more = 
         lab.transfer(label(lab.topology, from), label(lab.topology, to), PathKind::gdr, 64_MiB);
     transfer.via = {from_nic, to_nic};
     const Prediction simulated = lab.run(transfer, {128, 64, false});
-    const Bandwidth read = *bandwidth_bound(lab.graph, models(), from_nic, from).read;
-    const Bandwidth write = *bandwidth_bound(lab.graph, models(), to_nic, to).write;
+    const Bandwidth read = *bandwidth_bound(lab.hardware, from_nic, from).read;
+    const Bandwidth write = *bandwidth_bound(lab.hardware, to_nic, to).write;
     expect_close(
         fmt::format("{} over {}, {} {}, GB/s ({})", pair_name(lab, from, to),
                     label(lab.topology, from_nic), label(lab.topology, to_nic),

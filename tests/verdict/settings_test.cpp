@@ -306,6 +306,44 @@ TEST(VerdictDevice, ANicWithoutRdmaIsNoCandidateWhereOthersAre) {
   EXPECT_EQ(finding(alone, "nic-without-rdma").severity, Severity::error);
 }
 
+TEST(VerdictFinding, APairsReasonIsItsOwnFinding) {
+  // Both hosts translate; on the second one dma-buf does not map the addresses.
+  const auto host = [](const std::string& name, const std::string& software) {
+    return fmt::format(R"({{"name": "{}", "software": {{"iommu": "translate", {}}},
+      "sockets": [{{"name": "cpu0", "model": "epyc-milan"}}],
+      "numa_nodes": [{{"name": "numa0", "socket": "cpu0"}}],
+      "devices": [{{"name": "hb0", "kind": "host-bridge", "under": "numa0"}}, {}]}})",
+                       name, software, one_switch());
+  };
+  const gdr::Verdict verdict = judge(
+      fmt::format(R"({{"format": 1, "name": "t", "hosts": [{}, {}]}})",
+                  host("h0", R"("kernel": "6.1", "cuda": "12.2", "open_kernel_modules": true)"),
+                  host("h1", R"("nvidia_peermem": true)")));
+  const gdr::Pair& slow = verdict_test::pair(verdict, "h0/gpu0", "h0/nic0");
+  const gdr::Pair& blocked = verdict_test::pair(verdict, "h1/gpu0", "h1/nic0");
+  EXPECT_EQ(slow.answer, PairAnswer::slow);
+  EXPECT_EQ(blocked.answer, PairAnswer::blocked);
+  ASSERT_NE(finding_of(verdict, slow), nullptr);
+  ASSERT_NE(finding_of(verdict, blocked), nullptr);
+  EXPECT_EQ(finding_of(verdict, slow)->rule, finding_of(verdict, blocked)->rule);
+  EXPECT_TRUE(finding_of(verdict, slow)->message.starts_with("The IOMMU translates each"));
+  EXPECT_TRUE(finding_of(verdict, blocked)->message.starts_with("The IOMMU translates, and GPU"));
+  EXPECT_EQ(finding_of(verdict, blocked)->host, 1U);
+  const gdr::Verdict fine = judge(HostText{.devices = one_switch()});
+  EXPECT_EQ(finding_of(fine, verdict_test::pair(fine, "h0/gpu0", "h0/nic0")), nullptr);
+}
+
+TEST(VerdictAcs, AFindingNamesTheBitsThatRedirect) {
+  const auto where = [](const std::string& bits) {
+    return finding(judge(HostText{.devices = one_switch("", "", "\"acs\": [" + bits + "]")}),
+                   "acs-redirect")
+        .where;
+  };
+  EXPECT_EQ(where(R"("EC", "SV")"), "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bit EC");
+  EXPECT_EQ(where(R"("RR", "CR", "EC")"),
+            "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bits RR+CR+EC");
+}
+
 TEST(VerdictDevice, ASmallBarIsReportedWithWhatFits) {
   const gdr::Verdict shipped = judge(HostText{.devices = apart("hb0", "t4")});
   EXPECT_EQ(finding(shipped, "bar-too-small").severity, Severity::note);

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "src/hardware/hardware.hpp"
 #include "src/nccl/xml/elements.hpp"
 #include "src/nccl/xml/facts.hpp"
 #include "src/nccl/xml/identify.hpp"
 
 namespace gdr::nccl {
 namespace {
-
-std::string or_generic(const std::string& model) { return model.empty() ? "generic" : model; }
 
 /// The cores [first, first + count) as a kernel mask: groups of eight digits, the highest first.
 std::string core_mask(std::int64_t first, std::int64_t count) {
@@ -52,17 +51,18 @@ Inventor::Inventor(const Host& host, std::size_t host_index, const ModelLibrary*
 }
 
 const GpuModel* Inventor::gpu_model(const Device& device) const {
-  const std::string name = or_generic(device.model);
+  const std::string name = model_name(host_, device);
   return has_model("gpu", name) ? &models_->gpu(name) : nullptr;
 }
 
 const NicModel* Inventor::nic_model(const Device& device) const {
-  const std::string name = or_generic(device.model);
+  const std::string name = model_name(host_, device);
   return has_model("nic", name) ? &models_->nic(name) : nullptr;
 }
 
 const CpuModel* Inventor::cpu_model(const std::string& name) const {
-  return has_model("cpu", or_generic(name)) ? &models_->cpu(or_generic(name)) : nullptr;
+  const std::string known = gdr::model_name(Socket{"", name});
+  return has_model("cpu", known) ? &models_->cpu(known) : nullptr;
 }
 
 std::string Inventor::pci_id(const Device& device) const {
@@ -162,15 +162,15 @@ std::vector<NcclElement> Inventor::numa_node(const NumaNode& numa) {
     std::from_chars(numa.name.data() + 4, numa.name.data() + numa.name.size(), id);
   NcclElement cpu{"cpu", {{"numaid", std::to_string(id)}}};
   const auto socket = socket_index(host_, numa.socket);
-  const std::string model_name = socket ? host_.sockets[*socket].model : std::string();
-  if (const CpuModel* model = cpu_model(model_name)) {
+  const std::string name = socket ? host_.sockets[*socket].model : std::string();
+  if (const CpuModel* model = cpu_model(name)) {
     const auto sharing = std::count_if(host_.numa_nodes.begin(), host_.numa_nodes.end(),
                                        [&](const NumaNode& n) { return n.socket == numa.socket; });
     const std::int64_t cores = std::max<std::int64_t>(1, model->cores.value / sharing);
     cpu.attributes.emplace_back("affinity", core_mask(first_core_, cores));
     first_core_ += cores;
   }
-  set_cpu(cpu, model_name);
+  set_cpu(cpu, name);
   return {cpu};
 }
 

@@ -120,7 +120,8 @@ TEST(EmuDebianPackages, FindsADependencyByName) {
 
 TEST(EmuGpuMemory, IsCutToAPowerOfTwoThatFitsAndSaysSo) {
   const Topology topology = cluster("two-dgx-a100");
-  const auto gpus = emu::gpu_memory(topology.hosts[0], models());
+  const Graph graph(topology);
+  const auto gpus = emu::gpu_memory({graph, models()}, 0);
   ASSERT_EQ(gpus.size(), 8U);
   for (const auto& gpu : gpus) EXPECT_EQ(gpu.size, (Bytes{128U << 20U}));
   EXPECT_EQ(emu::cut_note(topology.hosts[0], gpus),

@@ -34,14 +34,19 @@ Topology two_nics(const std::vector<std::string>& settings = {}) {
 }
 
 emu::PcieTree tree_of(const Topology& topology) {
-  const Host& host = topology.hosts.front();
-  return emu::pcie_tree(host, 0, emu::gpu_memory(host, models()),
+  const Graph graph(topology);
+  return emu::pcie_tree(topology.hosts.front(), 0, emu::gpu_memory({graph, models()}, 0),
                         [](const Device& gpu) { return "/run/" + gpu.name; });
+}
+
+std::string overlay_text(const Topology& topology) {
+  const Graph graph(topology);
+  return emu::pci_overlay({graph, models()}, 0, tree_of(topology));
 }
 
 /// Registers by "WHERE SPACE OFFSET", with "MASK VALUE WRITABLE".
 std::map<std::string, std::string> overlay_of(const Topology& topology) {
-  std::istringstream text(emu::pci_overlay(Graph(topology), 0, tree_of(topology), models()));
+  std::istringstream text(overlay_text(topology));
   std::map<std::string, std::string> registers;
   std::string tag, where, space, offset, rest;
   while (text >> tag >> where >> space >> offset && std::getline(text, rest)) {
@@ -147,7 +152,9 @@ TEST(EmuOverlay, OrderingOfNicsIsRelaxedUnlessTheTopologySaysNo) {
 
 TEST(EmuNics, RdmaDevicesShowTheTopologysRate) {
   const auto lines = [](const std::string& rate) {
-    return emu::nic_settings(two_nics({"h0/nic0.port_rate=" + rate}).hosts.front(), models());
+    const Topology topology = two_nics({"h0/nic0.port_rate=" + rate});
+    const Graph graph(topology);
+    return emu::nic_settings({graph, models()}, 0);
   };
   const auto first = [&](const std::string& rate) {
     return lines(rate).substr(0, lines(rate).find('\n'));
@@ -171,7 +178,7 @@ TEST(EmuOverlay, WhatNobodySaysIsLeftAlone) {
       "devices": [{"name": "sw0", "kind": "switch", "under": "numa0"}, {"name": "nvme0", "kind": "nvme", "under": "sw0"}]}]})",
                                 "t.json"),
                     "t.json", ".");
-  EXPECT_EQ(emu::pci_overlay(Graph(topology), 0, tree_of(topology), models()), "");
+  EXPECT_EQ(overlay_text(topology), "");
   EXPECT_EQ(emu::processor_identity(topology.hosts.front(), models()), "");
   EXPECT_EQ(emu::iommu_parameters(topology.hosts.front(), models()), "");
 }
@@ -211,10 +218,12 @@ TEST(EmuRefusals, MissingSoftwareIsTheGuestsOwnModulesBusiness) {
 
 TEST(EmuRefusals, AGpusWindowIsItsBarWithoutWhatTheDriverKeeps) {
   const Topology topology = server("sandybridge-one-socket");
-  EXPECT_EQ(emu::gpu_settings(topology.hosts.front(), {0, 16, 24}, models()),
+  const Graph graph(topology);
+  EXPECT_EQ(emu::gpu_settings({graph, models()}, 0, {0, 16, 24}),
             "#gpu 0 16 234881024 1\n");  // 224 MiB
   const Topology amd = server("mi300x-8gpu");
-  const std::string text = emu::gpu_settings(amd.hosts.front(), tree_of(amd).places, models());
+  const Graph amd_graph(amd);
+  const std::string text = emu::gpu_settings({amd_graph, models()}, 0, tree_of(amd).places);
   EXPECT_TRUE(text.substr(0, text.find('\n')).ends_with(" 0"))
       << "needs no nvidia-peermem: " << text;
 }

@@ -27,8 +27,8 @@ Topology server(const std::string& name) {
 }
 
 emu::PcieTree tree_of(const Topology& topology) {
-  const Host& host = topology.hosts.front();
-  return emu::pcie_tree(host, 0, emu::gpu_memory(host, models()),
+  const Graph graph(topology);
+  return emu::pcie_tree(topology.hosts.front(), 0, emu::gpu_memory({graph, models()}, 0),
                         [](const Device& gpu) { return "/run/" + gpu.name; });
 }
 
@@ -243,8 +243,8 @@ TEST(EmuPcieTree, WhatQemuCannotHoldIsRefusedWithTheReason) {
 
 TEST(EmuPcieTree, CommasInPathsAreDoubled) {
   const Topology topology = server("sandybridge-one-socket");
-  const Host& host = topology.hosts.front();
-  const auto tree = emu::pcie_tree(host, 0, emu::gpu_memory(host, models()),
+  const Graph graph(topology);
+  const auto tree = emu::pcie_tree(topology.hosts.front(), 0, emu::gpu_memory({graph, models()}, 0),
                                    [](const Device&) { return "/a,b"; });
   EXPECT_TRUE(lines_of(tree)[2].ends_with("mem-path=/a,,b")) << lines_of(tree)[2];
 }
