@@ -300,6 +300,8 @@ void fit_transfer(sim::Simulator& simulator, const Topology& topology, const Mod
   transfer.path = transfer.memory == MemoryKind::gpu ? PathKind::gdr : PathKind::rdma;
   const Admission direct = admit(as_is.graph, models, as_is.verdict, transfer);
   const auto nic = direct.nics.empty() ? std::nullopt : std::optional(direct.nics.front().nic);
+  // The NICs in use stay the same whatever is changed: a slower link would make others better.
+  for (const TakenNic& taken : direct.nics) transfer.via.push_back(taken.nic);
   Fitter fitter(simulator, fit);
   for (const Variant& variant : variants_of(topology, models, transfer.from, nic)) {
     const Judged judged(variant.topology, models);

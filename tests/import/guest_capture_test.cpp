@@ -79,7 +79,7 @@ TEST(GuestCapture, EachDifferenceIsNamed) {
             "nic0: rate of a port: 200.0 Gb/s wanted, 100.0 seen"},
            {host + "/nic0.pci_id=15b3:1017", "nic0: PCI id: 15b3:1017 wanted, 15b3:101d seen"},
            {"iommu=translate", "host: IOMMU: translate wanted, passthrough seen"},
-           {"iommu=translate", "gpu0 and nic0: answer: blocked wanted, works seen"},
+           {"iommu=translate", "gpu0 and nic0: answer: unknown wanted, works seen"},
            {"nvidia_peermem=false", "host: nvidia-peermem: no wanted, yes seen"},
            {host + ".virtual_machine=true", "host: virtual machine: yes wanted, no seen"}})
     EXPECT_TRUE(has(test::differences(original({setting}), seen, models()), text))

@@ -9,7 +9,7 @@
 #include "src/report/hop_picture.hpp"
 #include "src/topology/topology_json.hpp"
 
-namespace gdr::cli {
+namespace gdr::report {
 namespace {
 
 const std::string project = GDR_PROJECT_DIR;
@@ -163,4 +163,4 @@ TEST(HopPicture, ThePageSaysStepsAndRates) {
 }
 
 }  // namespace
-}  // namespace gdr::cli
+}  // namespace gdr::report

@@ -6,7 +6,7 @@
 namespace gdr::sim {
 namespace {
 
-compare::Column column(const std::vector<std::string>& settings = {}) {
+study::Column column(const std::vector<std::string>& settings = {}) {
   const Lab lab(two_switch_host(), settings);
   return study::column_of(simulator(), lab.topology, models());
 }

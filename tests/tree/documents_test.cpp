@@ -360,11 +360,14 @@ TEST(OutputDocument, MembersAreThoseOfTheTool) {
   compare("check " + one_nic + " --format json", 1, "gdr check", "",
           {{"", "the document"}, {"pairs", "pairs"}, {"best", "best"}, {"findings", "findings"}});
   const std::string chapter = "gdr predict and gdr explain";
-  compare("predict " + one_nic + ends + " --set iommu=translate --range", 0, chapter, "predict",
-          {{"", "the document"},
-           {"results", "results, paths"},
-           {"stages", "stages"},
-           {"skipped", "skipped"}});
+  compare(
+      "predict " + one_nic + ends + " --set iommu=translate --set maps_peer_memory=false --range",
+      0, chapter, "predict",
+      {{"", "the document"},
+       {"results", "results, paths"},
+       {"stages", "stages"},
+       {"nics", "nics"},
+       {"skipped", "skipped"}});
   compare("explain " + a100 + ends + " --set h0/nic2.acs=RR+DT", 0, chapter, "explain",
           {{"", "the document"},
            {"paths", "results, paths"},
@@ -426,10 +429,15 @@ TEST(OutputDocument, ExitCodesAreThoseOfTheTool) {
   const std::string ends = " --from h0/gpu2 --to h1/gpu2 --size 64KiB";
   EXPECT_EQ(run_tool("check " + a100).code, 0);
   EXPECT_EQ(run_tool("check " + a100 + " --set nonsense").code, 2);
-  EXPECT_EQ(run_tool("predict " + one_nic + ends + " --set iommu=translate --path gdr,staged").code,
+  EXPECT_EQ(run_tool("predict " + one_nic + ends +
+                     " --set iommu=translate --set maps_peer_memory=false --path gdr,staged")
+                .code,
             1);
   EXPECT_EQ(run_tool("predict " + one_nic + ends + " --path p2p").code, 2);
-  EXPECT_EQ(run_tool("explain " + one_nic + ends + " --set iommu=translate --path gdr").code, 2);
+  EXPECT_EQ(run_tool("explain " + one_nic + ends +
+                     " --set iommu=translate --set maps_peer_memory=false --path gdr")
+                .code,
+            2);
 }
 
 /// The table of required members in docs/topology.md, against the schema (which another test holds
