@@ -112,8 +112,7 @@ double predict_case(Simulator& simulator, const Hardware& hardware, const Publis
 
 namespace {
 
-CaseResult run_case(Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published,
+CaseResult run_case(Simulator& simulator, const PublishedCase& published,
                     const std::shared_ptr<const Topologies::Read>& read, bool ranges) {
   CaseResult result;
   result.published = &published;
@@ -142,7 +141,7 @@ std::vector<CaseResult> run_published(Simulator& simulator, const ModelLibrary& 
   Topologies topologies(models);
   for (const PublishedCase& published : cases) {
     try {
-      results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));
+      results.push_back(run_case(simulator, published, topologies.get(published), ranges));
     } catch (const InputError& error) {
       throw InputError(
           fmt::format("{}: case {}: {}", published.file, published.name, error.what()));
