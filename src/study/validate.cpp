@@ -130,7 +130,8 @@ CaseResult run_case(sim::Simulator& simulator, const PublishedCase& published,
   result.published = &published;
   const Hardware& hardware = read->hardware;
   result.hardware = {read, &hardware};
-  const std::vector<Transfer> transfers = admitted(read->graph, models, read->verdict, published);
+  const std::vector<Transfer> transfers =
+      admitted(read->graph, hardware.models(), read->verdict, published);
   result.predicted =
       predicted(simulator, hardware, published, transfers, &result.bottleneck, false);
   if (!ranges) return result;

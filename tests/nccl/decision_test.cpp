@@ -10,7 +10,7 @@
 #include "src/nccl/log.hpp"
 #include "src/nccl/paths.hpp"
 #include "src/topology/topology_json.hpp"
-#include "src/transport/path_policy.hpp"
+#include "src/transport/policy/path_policy.hpp"
 #include "src/verdict/verdict.hpp"
 #include "tests/support/shared.hpp"
 
