@@ -83,10 +83,13 @@ Candidate tightest_window(const Scenario& scenario, const FlowSpec& flow, double
 Bottleneck bottleneck(const Scenario& scenario, const Outcome& outcome, std::size_t f) {
   std::vector<double> used(scenario.resources.size(), 0);
   for (std::size_t i = 0; i < scenario.flows.size(); ++i)
-    for (const StageSpec& stage : scenario.flows[i].stages)
+    for (const StageSpec& stage : scenario.flows[i].stages) {
+      const double bytes = outcome.flows[i].rate.bytes_per_second;
       for (const std::size_t index : stage.resources)
-        used[index] +=
-            outcome.flows[i].rate.bytes_per_second * units_per_byte(scenario.flows[i], stage);
+        used[index] += bytes * units_per_byte(scenario.flows[i], stage);
+      for (const std::size_t index : stage.request_resources)
+        used[index] += bytes * stage.units_per_request / stage.request_packet.as_double();
+    }
   const FlowSpec& flow = scenario.flows[f];
   const double rate = outcome.flows[f].rate.bytes_per_second;
   Candidate best;

@@ -241,7 +241,7 @@ json::Value to_json(const FlowPredictions& together) {
 
 std::string to_csv(const FlowPredictions& together) {
   std::string text = csv_header;
-  for (const sim::Prediction& p : together.predictions) text += csv_line(together.graph, p);
+  for (const sim::Prediction& p : together.predictions) text += csv_line(together.hardware, p);
   return text;
 }
 

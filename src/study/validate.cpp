@@ -124,8 +124,7 @@ double predicted(sim::Simulator& simulator, const Hardware& hardware,
   return sum;
 }
 
-CaseResult run_case(sim::Simulator& simulator, const ModelLibrary& models,
-                    const PublishedCase& published,
+CaseResult run_case(sim::Simulator& simulator, const PublishedCase& published,
                     const std::shared_ptr<const Topologies::Read>& read, bool ranges) {
   CaseResult result;
   result.published = &published;
@@ -157,7 +156,7 @@ std::vector<CaseResult> run_published(sim::Simulator& simulator, const ModelLibr
   Topologies topologies(models);
   for (const PublishedCase& published : cases) {
     try {
-      results.push_back(run_case(simulator, models, published, topologies.get(published), ranges));
+      results.push_back(run_case(simulator, published, topologies.get(published), ranges));
     } catch (const InputError& error) {
       throw InputError(
           fmt::format("{}: case {}: {}", published.file, published.name, error.what()));

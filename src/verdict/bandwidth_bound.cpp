@@ -59,7 +59,14 @@ AccessBound route_bound(const PairContext& pair, const Route& route, WireBytes w
 
 /// A GPU that NVLink or C2C joins to its CPU is reached over the CPU's fabric.
 bool over_c2c(const PairContext& pair) {
-  return pair.kind != PairKind::gpu_gpu && pair.graph().has_c2c(pair.graph().device(pair.target));
+  return pair.graph().has_c2c(pair.graph().device(pair.target)) ||
+         pair.graph().has_c2c(pair.graph().device(pair.initiator));
+}
+
+/// An engine's rate is one of PCIe.
+bool over_pcie(const Route& route) {
+  return std::any_of(route.begin(), route.end(),
+                     [](const Hop& hop) { return hop.kind == HopKind::pcie; });
 }
 
 AccessBound read_bound(const PairContext& pair) {
@@ -78,7 +85,7 @@ AccessBound read_bound(const PairContext& pair) {
     return completion_traffic(layout, piece, piece).wire_bytes_per_byte +
            (both ? request_traffic(layout, request, request).wire_bytes_per_byte : 0);
   });
-  limit(bound, engine_rate(pair));
+  if (over_pcie(data)) limit(bound, engine_rate(pair));
   // Many reads at a time: their size does not bound what is requested.
   limit(bound, read_window(hardware.outstanding_reads(initiator, request),
                            hardware.round_trip(requests, data)));
@@ -99,7 +106,7 @@ AccessBound write_bound(const PairContext& pair) {
   AccessBound bound = route_bound(pair, data, [&](const Hop&) {
     return write_traffic(layout, piece, piece).wire_bytes_per_byte;
   });
-  limit(bound, engine_rate(pair));
+  if (over_pcie(data)) limit(bound, engine_rate(pair));
   limit(bound, hardware.credit_bound(data));
   const bool root_complex = std::any_of(
       data.begin(), data.end(), [](const Hop& hop) { return hop.kind == HopKind::root_complex; });

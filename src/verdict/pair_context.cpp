@@ -107,7 +107,8 @@ ForwardLimit forward_limit(const PairContext& pair) {
       pair.routes.parts_at_switch)
     return {};
   // Over NVLink or C2C the CPU's fabric delivers to the GPU, no root port does.
-  if (pair.graph().has_c2c(pair.graph().device(pair.target)) && pair.kind != PairKind::gpu_gpu)
+  if (pair.graph().has_c2c(pair.graph().device(pair.target)) ||
+      pair.graph().has_c2c(pair.graph().device(pair.initiator)))
     return {};
   const bool remote = pair.route == PairRoute::socket_link;
   const auto value = [](const std::optional<Parameter<Bandwidth>>& parameter) {

@@ -306,9 +306,6 @@ Questions all_questions() {
   const auto large_pages =
       cluster({"broadwell-ep", "mi210", "nfp-6000", "pex8796", "gen3", {"iommu=translate"}});
   ask_spread_over_memory(questions, large_pages);
-  const auto far =
-      cluster({"epyc-milan", "p40", "connectx-6-hdr", "pex88096", "gen4", {"fabric.switches=40"}});
-  questions.predict_one(far, "h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB);
   const auto a100 = shipped("servers/dgx-a100.json");
   questions.predict_one(a100, "h0/gpu0", "h0/gpu1", PathKind::nvlink, 4_KiB);
   questions.check(a100);
