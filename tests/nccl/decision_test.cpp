@@ -96,21 +96,21 @@ TEST(NcclHistory, EndsWhereNothingIsKnown) {
 
 /// gdr transfer logs lines like NCCL's, with numbers of its own.
 TEST(NcclLog, LinesOfOurTransport) {
-  using transport::Distance;
-  using transport::Path;
-  const auto explained = [](Distance distance, Path path, const std::string& reason) {
+  using transport::NicDistance;
+  using transport::TransportPath;
+  const auto explained = [](NicDistance distance, TransportPath path, const std::string& reason) {
     transport::PathFacts facts;
     facts.memory = "bar0";
     facts.nics = "rxe0";
     facts.distance = distance;
     return read_log("gdr: " + transport::log_line(facts, {path, reason}) + "\n", "log").lines.at(0);
   };
-  for (const Distance distance :
-       {Distance::loc, Distance::pix, Distance::pxb, Distance::phb, Distance::sys}) {
-    const Explained line = explained(distance, Path::gdr, "peer memory");
+  for (const NicDistance distance :
+       {NicDistance::loc, NicDistance::pix, NicDistance::pxb, NicDistance::phb, NicDistance::sys}) {
+    const Explained line = explained(distance, TransportPath::gdr, "peer memory");
     EXPECT_EQ(line.distance, to_string(distance));
     EXPECT_EQ(line.gdr, true);
-    const std::string said = distance <= Distance::pxb
+    const std::string said = distance <= NicDistance::pxb
                                  ? "is near enough: GPUDirect RDMA is used."
                                  : "is too far, and GPUDirect RDMA is used nevertheless: one end "
                                    "asked for this path by name.";
@@ -120,11 +120,11 @@ TEST(NcclLog, LinesOfOurTransport) {
         "the level PXB the distance " +
             std::string(to_string(distance)) + " " + said);
   }
-  EXPECT_NE(explained(Distance::phb, Path::staged, "PHB is farther than PXB")
+  EXPECT_NE(explained(NicDistance::phb, TransportPath::staged, "PHB is farther than PXB")
                 .meaning.find("PHB is too far: the path is staged."),
             std::string::npos);
   EXPECT_NE(
-      explained(Distance::pix, Path::staged, "bar0 does not register")
+      explained(NicDistance::pix, TransportPath::staged, "bar0 does not register")
           .meaning.find(
               "near enough, but the path is staged for another reason: bar0 does not register."),
       std::string::npos);

@@ -12,6 +12,8 @@
 namespace gdr::sim {
 namespace {
 
+using report::name;
+
 using namespace gdr::literals;
 
 struct Seen {

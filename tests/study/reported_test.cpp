@@ -12,6 +12,8 @@
 namespace gdr::sim {
 namespace {
 
+using report::name;
+
 const Bytes size = parse_bytes("16MiB");
 
 /// Each direction of a transfer that goes both ways, GB/s.

@@ -10,6 +10,8 @@
 namespace gdr::sim {
 namespace {
 
+using report::name;
+
 using namespace gdr::literals;
 
 constexpr double tolerance = 0.02;

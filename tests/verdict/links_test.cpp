@@ -400,22 +400,6 @@ TEST(VerdictBandwidth, WritesInStrictOrderAreBoundByTheCpu) {
                    42);
 }
 
-TEST(VerdictBandwidth, ThePluggedInFigureIsUsed) {
-  const gdr::Topology topology = gdr::read_topology(
-      gdr::json::parse(verdict_test::document(HostText{.devices = one_switch()}), "t"), "t", ".");
-  int asked = 0;
-  const gdr::Verdict verdict = gdr::judge(
-      gdr::Graph(topology), verdict_test::models(),
-      [&](const gdr::Graph& graph, const gdr::ModelLibrary&, gdr::DeviceId from, gdr::DeviceId to) {
-        ++asked;
-        EXPECT_EQ(label(graph.topology(), from), "h0/nic0");
-        EXPECT_EQ(label(graph.topology(), to), "h0/gpu0");
-        return gdr::PairBandwidth{gdr::Bandwidth{1e9}, gdr::Bandwidth{2e9}};
-      });
-  EXPECT_EQ(asked, 1);
-  EXPECT_DOUBLE_EQ(verdict.pairs[0].bandwidth.write->gigabytes_per_second(), 2);
-}
-
 // A tree without links and a processor that nobody named: what slot it is, is not known.
 TEST(VerdictLinks, ASlotThatNothingTellsOfIsNotTooNarrow) {
   HostText host;
