@@ -167,15 +167,8 @@ void write_posted(FlowContext& flow, StageSpec& spec, const Stage& stage) {
   const Hardware& hardware = flow.hardware;
   if (const auto credits = hardware.credit_bound(stage.data))
     limit(flow, spec, *credits, {.kind = LimitKind::posted_credits});
-  const Device* engine = flow.graph().device_at(stage.engine);
-  const bool strict = engine->kind == DeviceKind::nic && engine->relaxed_ordering.has_value() &&
-                      !*engine->relaxed_ordering;
-  for (const Hop& hop : stage.data)
-    if (strict && hop.kind == HopKind::root_complex && hop.up)
-      if (const CpuModel& cpu = hardware.cpu(hop.from);
-          cpu.relaxed_ordering_needed.value && cpu.strict_order_write_bandwidth)
-        limit(flow, spec, cpu.strict_order_write_bandwidth->value,
-              {.kind = LimitKind::strict_order, .at = stage.engine});
+  if (const auto strict = hardware.strict_order_bound(stage.engine, stage.data))
+    limit(flow, spec, *strict, {.kind = LimitKind::strict_order, .at = stage.engine});
   spec.latency += hardware.one_way(stage.data) + hardware.write_latency(stage.to) +
                   translation_of(flow, stage).latency;
 }

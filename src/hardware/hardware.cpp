@@ -195,6 +195,20 @@ Bandwidth Hardware::memory_bandwidth(VertexId memory) const {
           static_cast<double>(nodes)};
 }
 
+std::optional<Bandwidth> Hardware::strict_order_bound(VertexId engine, const Route& data) const {
+  const Device* nic = graph_->device_at(engine);
+  if (nic == nullptr || nic->kind != DeviceKind::nic || nic->relaxed_ordering.value_or(true))
+    return std::nullopt;
+  for (const Hop& hop : data) {
+    if (graph_->vertex(hop.to).kind != VertexKind::host_bridge) continue;
+    const CpuModel& model = cpu(hop.to);
+    if (!model.relaxed_ordering_needed.value || !model.strict_order_write_bandwidth)
+      return std::nullopt;
+    return model.strict_order_write_bandwidth->value;
+  }
+  return std::nullopt;
+}
+
 std::optional<Bandwidth> Hardware::socket_link_bandwidth(const Hop& hop) const {
   const CpuModel& model = cpu(hop.from);
   if (!model.socket_link_bandwidth) return std::nullopt;

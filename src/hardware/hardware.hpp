@@ -145,6 +145,10 @@ class Hardware {
   [[nodiscard]] Bandwidth memory_bandwidth(VertexId memory) const;
   /// Posted-write bound by the flow-control credits of the ports on the route; nullopt: none known.
   [[nodiscard]] std::optional<Bandwidth> credit_bound(const Route& route) const;
+  /// What the first root complex on the route takes of posted writes in strict order; nullopt: the
+  /// engine is no NIC whose relaxed ordering is off, or that root complex does not care.
+  [[nodiscard]] std::optional<Bandwidth> strict_order_bound(VertexId engine,
+                                                            const Route& data) const;
   /// Payload per second and direction of all links between two sockets; nullopt: not stated.
   [[nodiscard]] std::optional<Bandwidth> socket_link_bandwidth(const Hop& hop) const;
   /// Payload per second and direction of the links between a GPU and its CPU.

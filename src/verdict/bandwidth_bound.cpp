@@ -108,13 +108,8 @@ AccessBound write_bound(const PairContext& pair) {
   });
   if (over_pcie(data)) limit(bound, engine_rate(pair));
   limit(bound, hardware.credit_bound(data));
-  const bool root_complex = std::any_of(
-      data.begin(), data.end(), [](const Hop& hop) { return hop.kind == HopKind::root_complex; });
-  const bool strict =
-      pair.kind == PairKind::gpu_nic && pair.initiator_device().relaxed_ordering == false;
-  if (strict && root_complex && pair.cpu != nullptr && pair.cpu->relaxed_ordering_needed.value &&
-      pair.cpu->strict_order_write_bandwidth)
-    limit(bound, pair.cpu->strict_order_write_bandwidth->value);
+  if (pair.cpu != nullptr)
+    limit(bound, hardware.strict_order_bound(pair.graph().device(pair.initiator), data));
   if (c2c) return bound;
   limit(bound, hardware.gpu(pair.target).bar_write_bandwidth.value);
   limit(bound, forward_limit(pair).write);

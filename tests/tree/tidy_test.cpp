@@ -216,7 +216,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> seams{
     {"boost/graph/", {"src/hardware/graph.cpp"}},
     {"simgrid/", {"sim/engine/fluid.cpp"}},
     {"infiniband/", {"src/transport/verbs/ibverbs.cpp"}},
-    {"rdma/", {"src/transport/byte_stream.cpp"}},
+    {"rdma/", {"src/transport/lanes/byte_stream.cpp"}},
     {"cuda", {"src/memory/cuda/declarations_check.cpp"}},
     {"archive",
      {"src/import/captured_files.cpp", "emu/image/initramfs.cpp", "emu/image/kernel_image.cpp"}},

@@ -211,8 +211,8 @@ TEST(VerdictIommu, ASlowNicGivesWayToAFasterOneAlone) {
 }
 
 TEST(VerdictIommu, NotSaidIsANote) {
-  const gdr::Verdict verdict =
-      judge(HostText{.software = R"("nvidia_peermem": true)", .devices = one_switch()});
+  const gdr::Verdict verdict = judge(HostText{
+      .software = R"("nvidia_peermem": true, "maps_peer_memory": false)", .devices = one_switch()});
   EXPECT_EQ(finding(verdict, "iommu-unknown").severity, Severity::note);
   EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "iommu-unknown"));
 }
@@ -318,7 +318,7 @@ TEST(VerdictFinding, APairsReasonIsItsOwnFinding) {
   const gdr::Verdict verdict = judge(
       fmt::format(R"({{"format": 1, "name": "t", "hosts": [{}, {}]}})",
                   host("h0", R"("kernel": "6.1", "cuda": "12.2", "open_kernel_modules": true)"),
-                  host("h1", R"("nvidia_peermem": true)")));
+                  host("h1", R"("nvidia_peermem": true, "maps_peer_memory": false)")));
   const gdr::Pair& slow = verdict_test::pair(verdict, "h0/gpu0", "h0/nic0");
   const gdr::Pair& blocked = verdict_test::pair(verdict, "h1/gpu0", "h1/nic0");
   EXPECT_EQ(slow.answer, PairAnswer::slow);
@@ -339,9 +339,10 @@ TEST(VerdictAcs, AFindingNamesTheBitsThatRedirect) {
                    "acs-redirect")
         .where;
   };
-  EXPECT_EQ(where(R"("EC", "SV")"), "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bit EC");
+  // EC stops requests, which come from the NIC's port; CR sends up what the GPU's port gives back.
+  EXPECT_EQ(where(R"("EC", "SV")"), "h0/sw0 downstream port of h0/nic0, bit EC");
   EXPECT_EQ(where(R"("RR", "CR", "EC")"),
-            "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bits RR+CR+EC");
+            "h0/sw0 downstream ports of h0/nic0, h0/gpu0, bits RR+CR+EC");
 }
 
 TEST(VerdictDevice, ASmallBarIsReportedWithWhatFits) {
