@@ -188,7 +188,7 @@ VertexId Graph::Impl::unknown_bridges(const SharedBridges& shared, std::size_t h
     const auto [at, is_new] = unknown.try_emplace({h, level, group}, VertexId{0});
     if (!is_new) return at->second;
     at->second = add({kind, h, group, false});
-    connect(above, at->second, new_edge({hop, h, group}));
+    connect(above, at->second, new_edge({hop, h, group, false}));
     return at->second;
   };
   VertexId above =

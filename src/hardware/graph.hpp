@@ -64,6 +64,8 @@ struct Edge {
   /// pcie: the device below the link (the first function, when several share it); nvlink: index in
   /// host.nvlinks; wire: the NIC.
   std::size_t index = 0;
+  bool known = true;  ///< pcie: false above a bridge that only stated distances imply: what its
+                      ///< link is, the topology does not say
 };
 
 /// A topology as a graph: trees of PCIe below sockets, socket links, NVLinks, one network.

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -212,9 +213,21 @@ class Hardware {
   [[nodiscard]] std::optional<DeviceId> switch_above(DeviceId id) const;
   [[nodiscard]] DeviceId top_of(DeviceId id) const;
 
+  /// The model of a vertex, which `find` finds the first time.
+  template <typename Model>
+  using ByVertex = std::unordered_map<VertexId, const Model*>;
+  template <typename Model, typename Find>
+  const Model& once(ByVertex<Model>& known, VertexId id, std::string_view kind, Find find) const;
+
   const Graph* graph_;
   const ModelLibrary* models_;
   mutable std::map<const ModelHeader*, std::string_view> asked_;
+  mutable ByVertex<CpuModel> cpus_;
+  mutable ByVertex<GpuModel> gpus_;
+  mutable ByVertex<NicModel> nics_;
+  mutable ByVertex<NvmeModel> drives_;
+  mutable ByVertex<SwitchModel> switches_;
+  mutable std::map<int, const PcieModel*> generations_;
   mutable std::map<DeviceId, Fact<std::optional<PcieLink>>> links_;
 };
 

@@ -71,6 +71,7 @@ Fact<std::optional<PcieLink>> Hardware::link(DeviceId id) const {
 
 Fact<std::optional<PcieLink>> Hardware::link(std::size_t edge) const {
   const Edge& e = graph_->edge(edge);
+  if (!e.known) return {std::nullopt, Basis::unknown};
   return link(DeviceId{e.host, e.index});
 }
 

@@ -43,36 +43,52 @@ std::set<ModelName> Hardware::models_asked() const {
   return names;
 }
 
-const CpuModel& Hardware::cpu(VertexId id) const {
-  const Vertex& v = graph_->vertex(id);
-  const Host& host = topology().hosts.at(v.host);
-  std::size_t socket = v.index;
-  if (v.kind == VertexKind::memory) socket = graph_->socket_of_numa(v.host, v.index);
-  if (v.kind == VertexKind::host_bridge)
-    socket = graph_->socket_of_numa(v.host, graph_->numa_of({v.host, v.index}));
-  return asked("cpu", models_->cpu(model_name(host.sockets.at(socket))));
+template <typename Model, typename Find>
+const Model& Hardware::once(ByVertex<Model>& known, VertexId id, std::string_view kind,
+                            Find find) const {
+  const Model*& model = known[id];
+  if (model == nullptr) model = &asked(kind, find());
+  return *model;
 }
 
+const CpuModel& Hardware::cpu(VertexId id) const {
+  return once(cpus_, id, "cpu", [&]() -> const CpuModel& {
+    const Vertex& v = graph_->vertex(id);
+    const Host& host = topology().hosts.at(v.host);
+    std::size_t socket = v.index;
+    if (v.kind == VertexKind::memory) socket = graph_->socket_of_numa(v.host, v.index);
+    if (v.kind == VertexKind::host_bridge)
+      socket = graph_->socket_of_numa(v.host, graph_->numa_of({v.host, v.index}));
+    return models_->cpu(model_name(host.sockets.at(socket)));
+  });
+}
+
+namespace {
+
+std::string model_at(const Graph& graph, VertexId id) {
+  return model_name(graph.topology().hosts.at(graph.vertex(id).host), *graph.device_at(id));
+}
+
+}  // namespace
+
 const GpuModel& Hardware::gpu(VertexId id) const {
-  const Vertex& v = graph_->vertex(id);
-  return asked("gpu",
-               models_->gpu(model_name(topology().hosts.at(v.host), *graph_->device_at(id))));
+  return once(gpus_, id, "gpu",
+              [&]() -> const GpuModel& { return models_->gpu(model_at(*graph_, id)); });
 }
 const NvmeModel& Hardware::nvme(VertexId id) const {
-  const Vertex& v = graph_->vertex(id);
-  return asked("nvme",
-               models_->nvme(model_name(topology().hosts.at(v.host), *graph_->device_at(id))));
+  return once(drives_, id, "nvme",
+              [&]() -> const NvmeModel& { return models_->nvme(model_at(*graph_, id)); });
 }
 const NicModel& Hardware::nic(VertexId id) const {
-  const Vertex& v = graph_->vertex(id);
-  return asked("nic",
-               models_->nic(model_name(topology().hosts.at(v.host), *graph_->device_at(id))));
+  return once(nics_, id, "nic",
+              [&]() -> const NicModel& { return models_->nic(model_at(*graph_, id)); });
 }
 const SwitchModel& Hardware::pci_switch(VertexId id) const {
-  const Device* known = graph_->device_at(id);  // nullptr: only stated distances tell of it
-  return asked("switch", models_->pci_switch(known != nullptr && !known->model.empty()
-                                                 ? known->model
-                                                 : std::string("generic")));
+  return once(switches_, id, "switch", [&]() -> const SwitchModel& {
+    const Device* known = graph_->device_at(id);  // nullptr: only a stated distance implies it
+    return models_->pci_switch(known != nullptr && !known->model.empty() ? known->model
+                                                                         : std::string("generic"));
+  });
 }
 
 const SoftwareModel& Hardware::software(const std::string& name) const {
@@ -85,7 +101,9 @@ const FabricModel& Hardware::fabric() const {
 }
 
 const PcieModel& Hardware::pcie(int generation) const {
-  return asked("pcie", models_->pcie(generation));
+  const PcieModel*& model = generations_[generation];
+  if (model == nullptr) model = &asked("pcie", models_->pcie(generation));
+  return *model;
 }
 
 const NvlinkModel* Hardware::find_nvlink(const Hop& hop) const {

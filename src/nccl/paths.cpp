@@ -27,6 +27,9 @@ class Analysis {
         nets_(graph_.nets) {
     use_gdr_c2c_ = uses_gdr_over_c2c(rules, settings);
     gdr_level_ = gdr_level(rules, settings);
+    near_nets_.resize(gpus_.size());
+    near_gpus_.resize(nets_.size());
+    local_gpus_.resize(nets_.size());
     relays_.assign(gpus_.size(), std::vector<std::size_t>(nets_.size()));
     for (std::size_t g = 0; g < gpus_.size(); ++g)
       std::fill(relays_[g].begin(), relays_[g].end(), g);
@@ -64,6 +67,15 @@ class Analysis {
     if (rules_.p2c && std::max(a, b) == PathType::phb && std::min(a, b) == PathType::c2c)
       return PathType::p2c;
     return std::max(a, b);
+  }
+
+  /// Routes between a GPU and a net, in one direction or both, over another node.
+  void divert(std::size_t gpu, std::size_t net, std::size_t over, bool both) {
+    go_over(gpus_[gpu], over, nets_[net]);
+    if (both) go_over(nets_[net], over, gpus_[gpu]);
+    near_nets_[gpu].reset();
+    near_gpus_[net].reset();
+    std::fill(local_gpus_.begin(), local_gpus_.end(), std::nullopt);
   }
 
   void go_over(std::size_t from, std::size_t over, std::size_t to) {
@@ -131,10 +143,10 @@ class Analysis {
 
   /// The nets that a GPU's channels use round-robin.
   [[nodiscard]] std::vector<std::size_t> local_nets(std::size_t gpu) const {
-    const std::vector<std::size_t> near = nearest(gpus_[gpu], nets_);
+    if (!near_nets_[gpu]) near_nets_[gpu] = nearest(gpus_[gpu], nets_);
+    const std::vector<std::size_t>& near = *near_nets_[gpu];
     if (near.empty()) return {};
-    const std::size_t sharing =
-        std::max<std::size_t>(1, nearest(nets_[near.front()], gpus_).size());
+    const std::size_t sharing = std::max<std::size_t>(1, near_gpus(near.front()).size());
     auto start = static_cast<std::size_t>(std::max(0, graph_.nodes[gpus_[gpu]].dev));
     if (rules_.device_modulo) start %= sharing;
     if (is_power_of_two(near.size())) start = mirror_bits(start, near.size());
@@ -144,9 +156,19 @@ class Analysis {
     return nets;
   }
 
+  [[nodiscard]] const std::vector<std::size_t>& near_gpus(std::size_t net) const {
+    if (!near_gpus_[net]) near_gpus_[net] = nearest(nets_[net], gpus_);
+    return *near_gpus_[net];
+  }
+
   /// The first GPU, channel by channel, that uses this net.
   [[nodiscard]] std::optional<std::size_t> local_gpu(std::size_t net) const {
-    std::vector<std::size_t> candidates = nearest(nets_[net], gpus_);
+    if (!local_gpus_[net]) local_gpus_[net] = find_local_gpu(net);
+    return *local_gpus_[net];
+  }
+
+  [[nodiscard]] std::optional<std::size_t> find_local_gpu(std::size_t net) const {
+    std::vector<std::size_t> candidates = near_gpus(net);
     if (rules_.any_gpu_is_local) {
       candidates.clear();
       for (std::size_t g = 0; g < gpus_.size(); ++g) candidates.push_back(g);
@@ -214,15 +236,13 @@ class Analysis {
   void settle(std::size_t gpu, std::size_t net) {
     const std::optional<std::size_t> relay = settings_.pxn ? local_gpu(net) : std::nullopt;
     if (relay && *relay != gpu && can_relay(*relay, gpu, net)) {
-      go_over(gpus_[gpu], gpus_[*relay], nets_[net]);
+      divert(gpu, net, gpus_[*relay], false);
       paths_.get(gpus_[gpu], nets_[net]).type = PathType::pxn;
       relays_[gpu][net] = *relay;
     }
     if (!rules_.divert_always && path(gpus_[gpu], nets_[net]).type >= PathType::phb) return;
     if (writes(gpu, net)) return;
-    const std::size_t cpu = cpu_of(gpu);
-    go_over(nets_[net], cpu, gpus_[gpu]);
-    go_over(gpus_[gpu], cpu, nets_[net]);
+    divert(gpu, net, cpu_of(gpu), true);
     relays_[gpu][net] = gpu;
   }
 
@@ -257,6 +277,11 @@ class Analysis {
   std::optional<PathTable> own_;
   const std::vector<std::size_t>& gpus_;
   const std::vector<std::size_t>& nets_;
+  // Found once and again after what they rest on was diverted: looking at all GPUs and nets for
+  // each pair takes the fourth power of their number.
+  mutable std::vector<std::optional<std::vector<std::size_t>>> near_nets_;     // by GPU
+  mutable std::vector<std::optional<std::vector<std::size_t>>> near_gpus_;     // by net
+  mutable std::vector<std::optional<std::optional<std::size_t>>> local_gpus_;  // by net
   PathType gdr_level_ = PathType::pxb;
   bool use_gdr_c2c_ = false;
   std::vector<std::vector<std::size_t>> relays_;  ///< [gpu][net]

@@ -38,9 +38,8 @@ class Matrix {
   explicit Matrix(std::string corner) : corner_(std::move(corner)) {}
 
   void set(const std::string& row, const std::string& column, std::string cell) {
-    if (std::find(rows_.begin(), rows_.end(), row) == rows_.end()) rows_.push_back(row);
-    if (std::find(columns_.begin(), columns_.end(), column) == columns_.end())
-      columns_.push_back(column);
+    if (known_rows_.insert(row).second) rows_.push_back(row);
+    if (known_columns_.insert(column).second) columns_.push_back(column);
     cells_[{row, column}] = std::move(cell);
   }
 
@@ -59,6 +58,8 @@ class Matrix {
 
  private:
   std::string corner_;
+  std::set<std::string> known_rows_;
+  std::set<std::string> known_columns_;
   std::vector<std::string> rows_;
   std::vector<std::string> columns_;
   std::map<std::pair<std::string, std::string>, std::string> cells_;

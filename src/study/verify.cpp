@@ -53,10 +53,12 @@ std::vector<Variant> variants_of(const Topology& topology, const ModelLibrary& m
   if (nic) add_link_variants(topology, models, *nic, variants);
   if (nic) {
     const Graph graph(topology);
-    const Bandwidth rate = Hardware(graph, models).port_rate(*nic);
+    const Hardware hardware(graph, models);
+    const Bandwidth rate = hardware.port_rate(*nic);
     Variant half{{Change::half_port_rate, {}, {}, {}, rate * 0.5, 0}, topology};
     for (const DeviceId id : devices_of_kind(topology, DeviceKind::nic))
-      half.topology.hosts[id.host].devices[id.device].port_rate = rate * 0.5;
+      half.topology.hosts[id.host].devices[id.device].port_rate =
+          hardware.port_rate(id).value * 0.5;
     variants.push_back(std::move(half));
   }
   Variant redirected{{Change::acs_redirects, {}, {}, {}, {}, 0}, topology};

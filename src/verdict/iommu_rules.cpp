@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "src/verdict/rules.hpp"
 
 namespace gdr {
@@ -42,9 +44,26 @@ Said of_nic(const PairContext& pair) {
   return {Effect::blocks, untranslated};
 }
 
+/// Whether the initiator's own translation (ATS) decides the route, and the file leaves it open.
+bool ats_is_open(const PairContext& pair) {
+  const auto& open = pair.routes.open;
+  return std::any_of(open.begin(), open.end(), [](const OpenQuestion& question) {
+    return question.kind == OpenQuestion::Kind::ats;
+  });
+}
+
 void translating(const PairContext& pair, RuleNotes& notes) {
   if (pair.routes.direct_translated || pair.graph().has_c2c(pair.graph().device(pair.target)))
     return;  // ATS, or a platform whose IOMMU is made for it
+  if (ats_is_open(pair)) {
+    notes.push_back(
+        {"iommu-translating", Effect::unknown, pairs_place(),
+         "The IOMMU translates, and the file does not say whether the device that "
+         "starts the transfers has ATS switched on. With ATS they go direct; without, "
+         "they pass the IOMMU.",
+         "Read the ATSCtl line of the device as root, with lspci -vvv, and set \"ats\"."});
+    return;
+  }
   const bool nvidia_nic = pair.kind == PairKind::gpu_nic && !pair.hardware->is_amd_gpu(pair.target);
   const Said said = nvidia_nic ? of_nic(pair) : Said{Effect::blocks, untranslated};
   // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is

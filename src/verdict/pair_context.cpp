@@ -125,7 +125,10 @@ std::vector<DeviceId> links_on_route(const PairContext& pair) {
   const auto add = [&](const Route& route) {
     for (const Hop& hop : route) {
       if (hop.kind != HopKind::pcie) continue;
-      const DeviceId id{pair.from.host, pair.graph().vertex(hop.up ? hop.from : hop.to).index};
+      const VertexId below = hop.up ? hop.from : hop.to;
+      if (pair.graph().device_at(below) == nullptr)
+        continue;  // a bridge that the file only implies
+      const DeviceId id{pair.from.host, pair.graph().vertex(below).index};
       if (std::find(devices.begin(), devices.end(), id) == devices.end()) devices.push_back(id);
     }
   };
