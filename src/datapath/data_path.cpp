@@ -9,7 +9,7 @@
 #include "src/common/error.hpp"
 #include "src/hardware/distance.hpp"
 
-// The words of a transfer, its ends, and which paths lead from one to the other.
+// Names and ends of transfers, and the paths between two ends.
 
 namespace gdr {
 namespace {
@@ -116,7 +116,7 @@ End find_end(const Topology& topology, std::string_view text) {
 
 namespace {
 
-/// The NUMA node that a device hangs below, as the file has it.
+/// The NUMA node above a device, by the file.
 std::string numa_above(const Host& host, const Device& device) {
   std::string above = device.under;
   for (std::size_t i = 0; i < host.devices.size(); ++i)

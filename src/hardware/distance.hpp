@@ -6,11 +6,11 @@
 
 namespace gdr {
 
-/// The distance over PCIe, whatever NVLinks there are: a stated one (Host::distances), else by the
-/// tree. `none` between hosts.
+/// The distance over PCIe, NVLinks ignored: a stated one (Host::distances), else that of the tree.
+/// `none` between hosts.
 Distance pcie_distance(const Graph& graph, DeviceId a, DeviceId b);
 
-/// NVLinks between two GPUs of a host: the links that join them directly, or what each has to a
+/// NVLinks between two GPUs of a host: the links that join them directly, or those of each to a
 /// common NVSwitch. 0: none.
 int nvlink_count(const Graph& graph, DeviceId a, DeviceId b);
 

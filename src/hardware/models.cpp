@@ -6,12 +6,12 @@
 #include "src/common/error.hpp"
 #include "src/hardware/hardware.hpp"
 
-// Which model stands for what.
+// Which model each component has.
 
 namespace gdr {
 namespace {
 
-/// The links of QEMU's bridges and of what it passes through say 2.5 GT/s.
+/// QEMU shows this speed for its bridges and for devices that it passes through.
 bool runs_at_gen1(const Device& device) { return device.link && device.link->generation == 1; }
 
 }  // namespace
@@ -69,7 +69,7 @@ const NicModel& Hardware::nic(VertexId id) const {
                models_->nic(model_name(topology().hosts.at(v.host), *graph_->device_at(id))));
 }
 const SwitchModel& Hardware::pci_switch(VertexId id) const {
-  const Device* known = graph_->device_at(id);  // nullptr: only stated distances tell of it
+  const Device* known = graph_->device_at(id);  // nullptr: follows only from stated distances
   return asked("switch", models_->pci_switch(known != nullptr && !known->model.empty()
                                                  ? known->model
                                                  : std::string("generic")));
