@@ -22,8 +22,8 @@ struct Said {
   const char* reason = "";
 };
 
-/// NVIDIA's driver maps memory for NICs through the IOMMU with dma-buf; without, machines are known
-/// that work and machines that do not.
+/// With dma-buf, NVIDIA's driver maps memory for NICs through the IOMMU. Without dma-buf, some
+/// machines are known to work and others not to.
 Said of_nic(const PairContext& pair) {
   if (dma_buf_possible(pair).value_or(false))
     return {Effect::slows,
@@ -47,8 +47,8 @@ void translating(const PairContext& pair, RuleNotes& notes) {
     return;  // ATS, or a platform whose IOMMU is made for it
   const bool nvidia_nic = pair.kind == PairKind::gpu_nic && !pair.hardware->is_amd_gpu(pair.target);
   const Said said = nvidia_nic ? of_nic(pair) : Said{Effect::blocks, untranslated};
-  // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is
-  // no detour round it.
+  // This also holds between host bridges, where each access waits for the IOMMU as well, so that
+  // such a pair does not avoid it.
   notes.push_back({"iommu-translating", said.effect, pairs_place(), said.reason,
                    said.effect == Effect::may_block ? remedy_or_state : remedy});
 }

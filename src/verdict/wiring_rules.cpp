@@ -13,7 +13,7 @@ std::string limit_text(const ForwardLimit& limit) {
   return "its limits are not known";
 }
 
-/// The rule's name and what the route is, for a pair that does not meet below one switch.
+/// The rule's name and a description of the route, for a pair that does not meet below one switch.
 struct Crossing {
   std::string rule;
   std::string what;
@@ -57,8 +57,8 @@ Crossing crossing_of(const PairContext& pair) {
           "Peer traffic goes through the CPU from one host bridge to another", remedy};
 }
 
-/// How far the CPU forwards: true when it does on this route, nullopt when the file does not say
-/// which host bridges are used.
+/// True when the CPU forwards on this route; nullopt when the file does not say which host bridges
+/// are used.
 std::optional<bool> forwards(const PairContext& pair) {
   if (pair.cpu->p2p_forwarding.value == "all") return true;
   if (pair.distance == Distance::node_or_sys) return std::nullopt;
