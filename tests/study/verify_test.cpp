@@ -1,4 +1,4 @@
-// What tools print, and which path it fits.
+// The output of tools, and the path that it fits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -147,7 +147,7 @@ study::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) 
       .at(0);
 }
 
-/// The simulator's own predictions are measured back: each is told as what it came from.
+/// The simulator's own predictions, taken as measurements, are each traced back to their condition.
 TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto as_is = fit_one(24.8);
   EXPECT_EQ(as_is.candidates.at(0).path, PathKind::gdr);
@@ -271,7 +271,7 @@ TEST(Verify, StorageThroughHostMemory) {
   EXPECT_EQ(report::verdict_text(none), "The topology shows no drive.");
 }
 
-/// The published host: its listings give the topology, its own measurements lie beside the
+/// A published host: its listings give the topology, and its measurements are compared with
 /// predictions.
 TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
   if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;

@@ -400,7 +400,7 @@ TEST(VerdictBandwidth, WritesInStrictOrderAreBoundByTheCpu) {
                    42);
 }
 
-// A tree without links and a processor that nobody named: what slot it is, is not known.
+// Without stated links and a named processor the slot is not known.
 TEST(VerdictLinks, ASlotThatNothingTellsOfIsNotTooNarrow) {
   HostText host;
   host.cpu = "generic";
