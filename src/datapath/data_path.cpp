@@ -151,7 +151,7 @@ void set_ends(const Topology& topology, const End& from, const End& to, Transfer
   const auto nic = nic_near(topology, memory);
   if (!nic)
     throw InputError(
-        fmt::format("host {} has no NIC; host memory is reached from another host by one",
+        fmt::format("host {} has no NIC, and another host can reach its memory only through one",
                     topology.hosts[memory.device.host].name));
   (from.numa ? transfer.from : transfer.to) = *nic;
 }

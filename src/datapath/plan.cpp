@@ -344,8 +344,8 @@ void check_via(const Graph& graph, const Transfer& t) {
     for (std::size_t j = 0; j < i; ++j)
       if (t.via[i].host == t.via[j].host)
         throw InputError(
-            fmt::format("{} and {} are NICs of one host; a transfer takes one NIC a host, use a "
-                        "flow for each (--flows)",
+            fmt::format("{} and {} are NICs of one host; a transfer takes one NIC per host; use "
+                        "a flow for each (--flows)",
                         label(graph.topology(), t.via[j]), label(graph.topology(), t.via[i])));
   }
 }
@@ -429,8 +429,8 @@ std::optional<std::string> obstacle(const Graph& graph, const ModelLibrary& mode
   const DeviceId nic = *nic_for(graph, models, t, t.from);
   const Bytes most = model_of(graph, models, nic).inline_threshold.value;
   if (t.inlined && t.size > most)
-    return fmt::format("{} takes at most {} inline, and {} are to go", label(graph.topology(), nic),
-                       to_string(most), to_string(t.size));
+    return fmt::format("{} takes at most {} inline, and the message has {}",
+                       label(graph.topology(), nic), to_string(most), to_string(t.size));
   if (!graph.topology().fabric)
     return fmt::format(
         "{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": "

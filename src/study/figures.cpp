@@ -214,7 +214,7 @@ class Reader {
     const bool staged = std::find(bounced.begin(), bounced.end(), type) != bounced.end();
     if (!gds && !staged && type != "CPUONLY")
       fail(fmt::format(
-          "XferType \"{}\" of gdsio: it is not known which way the data went; known are {} "
+          "XferType \"{}\" of gdsio: it is not known which path the data took; known are {} "
           "(GPUDirect Storage), {} (through host memory) and "
           "CPUONLY; leave the line out, or measure with -x 0, 1 or 2",
           text::printable(type, 40), fmt::join(direct, ", "), fmt::join(bounced, ", ")));

@@ -188,9 +188,9 @@ HostVerdict judge_host(const Hardware& hardware) {
   if (no_gpus_reach_each_other(verdict) && has_one_node_per_socket(hardware))
     note("staging-limited-by-nps1",
          "No two GPUs can reach each other, so their traffic is staged through host memory, which "
-         "is slow with one NUMA node a "
+         "is slow with one NUMA node per "
          "socket (NPS1): 6 GB/s were seen, and 8 to 21 GB/s with four.",
-         "First remove what blocks the pairs; for what stays staged, set NPS4 (four NUMA nodes a "
+         "First remove what blocks the pairs; for what stays staged, set NPS4 (four NUMA nodes per "
          "socket) in the BIOS.");
   const bool gpus = !devices_of_kind(graph.topology(), DeviceKind::gpu).empty();
   if (!gpus)

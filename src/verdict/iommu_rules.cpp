@@ -9,13 +9,13 @@ constexpr const char* remedy =
 
 constexpr const char* remedy_or_state =
     "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off "
-    "or amd_iommu=off; where ib_write_bw --use_cuda brings the right bytes, set "
+    "or amd_iommu=off; where ib_write_bw --use_cuda transfers the right bytes, set "
     "\"maps_peer_memory\" in \"software\".";
 
 constexpr const char* untranslated =
     "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, "
     "fault "
-    "or bring zeros.";
+    "or read zeros.";
 
 struct Said {
   Effect effect = Effect::blocks;
@@ -38,7 +38,7 @@ Said of_nic(const PairContext& pair) {
     return {Effect::may_block,
             "The IOMMU translates, and the file does not say whether the GPU driver maps peer "
             "memory through it. Where the driver gives peers untranslated addresses, transfers "
-            "hang, fault or bring zeros."};
+            "hang, fault or read zeros."};
   return {Effect::blocks, untranslated};
 }
 

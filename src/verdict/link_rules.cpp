@@ -134,9 +134,8 @@ void read_requests(const PairContext& pair, RuleNotes& notes) {
   if (!nic.max_read_request || *nic.max_read_request >= model.max_read_request.value) return;
   notes.push_back(
       {"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
-       fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on "
-                   "their way at a "
-                   "time, so reads of GPU memory slow down.",
+       fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are in "
+                   "flight at a time, so reads of GPU memory slow down.",
                    to_string(*nic.max_read_request), to_string(model.max_read_request.value)),
        "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is "
        "4096 B)."});

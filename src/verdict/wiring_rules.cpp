@@ -41,8 +41,8 @@ Crossing crossing_of(const PairContext& pair) {
       "Use a pair below one PCIe switch, or move one card to a slot below the other's switch.";
   if (pair.distance == Distance::phb_or_node)
     return {"through-host-bridge",
-            "Peer traffic goes through the CPU's root complex, by which host bridges the file does "
-            "not say",
+            "Peer traffic goes through the CPU's root complex; the file does not say by which host "
+            "bridges",
             remedy};
   if (pair.distance == Distance::node_or_sys)
     return {
@@ -154,7 +154,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
          "Peer traffic goes through the CPU and the file does not say which CPU it is, so whether "
          "and how fast it "
          "forwards is not known.",
-         "Name the CPU's model in \"sockets\" (models/cpu lists them; lscpu tells which it is)."});
+         "Name the CPU's model in \"sockets\" (models/cpu lists them; lscpu shows which it is)."});
   if (root_complex && pair.cpu != nullptr && pair.route != PairRoute::pci_switch)
     forwarding_rule(pair, notes);
   p2pdma_rule(pair, notes);

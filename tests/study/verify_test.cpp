@@ -85,8 +85,8 @@ std::string refusal_of_figures(const std::string& text) {
 TEST(Measured, SaysWhatIsWrongInALineOfGdsio) {
   const std::string good = gdsio_line("READ", "GPUD", "4");
   EXPECT_EQ(refusal_of_figures(good + gdsio_line("READ", "GPUX", "4")),
-            "gdsio.txt: line 2: XferType \"GPUX\" of gdsio: it is not known which way the data "
-            "went; known are GPUD, GPUD_ASYNC, GPU_BATCH, GPU_BATCH_STREAM (GPUDirect "
+            "gdsio.txt: line 2: XferType \"GPUX\" of gdsio: it is not known which path the data "
+            "took; known are GPUD, GPUD_ASYNC, GPU_BATCH, GPU_BATCH_STREAM (GPUDirect "
             "Storage), CPU_GPU, CPU_ASYNC_GPU, CPU_CACHED_GPU (through host memory) and CPUONLY; "
             "leave the line out, or measure with -x 0, 1 or 2");
   for (const char* threads : {"0", "-1", "65537", "many"})
