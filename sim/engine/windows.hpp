@@ -8,7 +8,7 @@
 namespace gdr::sim {
 
 /// Bytes over which a rate is measured to see whether it is steady: the window over the whole flow,
-/// or 128 `unit`s where that window is larger than 4096.
+/// or 128 `unit`s where that window exceeds 4096 of them.
 std::uint64_t period_of(const FlowSpec& spec, std::uint64_t unit);
 
 /// The number of pieces that a stage has begun when it has begun `bytes`. No piece spans two

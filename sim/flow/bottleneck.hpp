@@ -21,8 +21,8 @@ struct LongestStep {
 /// The longest step among the stages that a window spans, for what comes back to it at once.
 LongestStep longest_step(const Scenario& scenario, const FlowSpec& flow, const WindowSpec& window);
 
-/// True when the endless stream of `other` surely runs at the rate of `known`, to a part in 60: one
-/// flow of the same shape, the same saturated resource or limit, and slack in all that differs.
+/// True when the endless stream of `other` surely runs at the rate of `known`, to one part in 60:
+/// one flow of the same shape, the same saturated resource or limit, and slack in all that differs.
 bool same_rate(const Scenario& known, const Outcome& outcome, const Scenario& other);
 
 }  // namespace gdr::sim

@@ -13,8 +13,8 @@ Duration completion_write(const FlowContext& flow, VertexId nic, std::size_t hos
                           std::size_t numa);
 /// The stage before the first one: the initiator posts the message.
 StageSpec time_post(FlowContext& flow);
-/// What it adds to a copy into a staging buffer that the thread which saw it end then posts the
-/// buffer.
+/// The time that posting a staging buffer adds to the copy into it: the thread that saw the copy
+/// end posts it.
 Duration post_after_copy(const FlowContext& flow);
 /// From the NIC's completion until the initiator knows of it.
 Duration completion_of(const FlowContext& flow, DeviceId nic, std::size_t host, std::size_t numa);

@@ -17,8 +17,8 @@ int nvlink_count(const Graph& graph, DeviceId a, DeviceId b);
 /// What nvidia-smi prints for a GPU pair: "NV12", else the PCIe distance.
 std::string smi_distance(const Graph& graph, DeviceId a, DeviceId b);
 
-/// Functions of one card of a host: they hang below one port and have the same address up to the
-/// dot.
+/// True for functions of one card of a host: they are below one port, and their addresses differ
+/// only after the dot.
 bool of_one_card(const Device& a, const Device& b);
 
 }  // namespace gdr

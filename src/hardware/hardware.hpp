@@ -74,21 +74,21 @@ class Hardware {
   /// The models used so far, pcie and nvlink among them: the basis of all numbers taken from here.
   [[nodiscard]] std::set<ModelName> models_asked() const;
 
-  /// An AMD GPU, by its model or its PCI id.
+  /// True for an AMD GPU, by its model or its PCI id.
   [[nodiscard]] bool is_amd_gpu(DeviceId gpu) const;
   /// The library that GPUs of this kind run: "RCCL" (AMD's, which takes the same NCCL_ variables),
   /// else "NCCL".
   [[nodiscard]] std::string collective_library(DeviceId gpu) const;
-  /// A switch that software shows (QEMU's bridges): its model says so, or it is unnamed, in a
-  /// virtual machine and at 2.5 GT/s.
+  /// True for a switch that software shows (QEMU's bridges): by its model, or unnamed in a virtual
+  /// machine at 2.5 GT/s.
   [[nodiscard]] bool is_virtual_switch(DeviceId id) const;
 
   // links.cpp: PCIe links and what they carry.
 
-  /// What the link above a device runs at: as the file says; else its capability by the file; else
-  /// what both the device's model and the port above train, as far as a named switch or CPU says
-  /// the latter. nullopt: no link that could limit, as of a virtual bridge. The file's link is not
-  /// believed where software shows it (shows_virtual_link). Functions of one card share one link.
+  /// The link above a device: the file's; else its capability by the file; else the fastest that
+  /// the device's model and the port above (if a named switch or CPU gives it) both train. nullopt:
+  /// no link that could limit, as at a virtual bridge. The file's link is not believed where
+  /// software shows it (shows_virtual_link). Functions of one card share one link.
   [[nodiscard]] Fact<std::optional<PcieLink>> link(DeviceId id) const;
   /// The same for a PCIe edge.
   [[nodiscard]] Fact<std::optional<PcieLink>> link(std::size_t edge) const;

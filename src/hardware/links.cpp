@@ -6,7 +6,7 @@
 
 namespace gdr {
 
-/// The switch that a device hangs below, if it does.
+/// The switch above a device, if there is one.
 std::optional<DeviceId> Hardware::switch_above(DeviceId id) const {
   const Host& host = host_of(id);
   const auto parent = device_index(host, host.devices.at(id.device).under);

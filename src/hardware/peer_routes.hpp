@@ -33,7 +33,7 @@ struct PeerRoutes {
   bool direct_translated =
       false;  ///< DT lets the initiator's ATS-translated requests pass where RR or EC stand
   bool translated = false;  ///< below a switch: the IOMMU's addresses take the requests up to the
-                            ///< root complex, whatever ACS says
+                            ///< root complex, whatever the ACS bits are
   std::vector<OpenQuestion> open;  ///< what the file would have to state for both routes to be
                                    ///< sure, that of requests first
 

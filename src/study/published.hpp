@@ -12,8 +12,8 @@ namespace gdr::study {
 
 /// What a published figure measures.
 enum class Metric {
-  bandwidth,             ///< payload of all flows and directions together
-  bandwidth_each_way,    ///< half of it, for sources that run both directions and print one
+  bandwidth,           ///< payload of all flows and directions together
+  bandwidth_each_way,  ///< half of `bandwidth`, for sources that run both directions and print one
   bandwidth_to_the_end,  ///< flows that move equal bytes: all bytes over the time until the last
                          ///< flow has ended
   latency,               ///< one message alone, until its last byte is visible in the target memory

@@ -42,8 +42,7 @@ struct PairContext {
 PairContext make_pair_context(const Hardware& hardware, PairKind kind, DeviceId from, DeviceId to);
 
 /// What the CPU forwards from one root port to another on the pair's route; nullopt where it does
-/// not limit (as on the way back down the same root port, after a redirect) or the CPU is not
-/// known.
+/// not limit (as down the same root port after a redirect) or the CPU is not known.
 struct ForwardLimit {
   std::optional<Bandwidth> read;
   std::optional<Bandwidth> write;

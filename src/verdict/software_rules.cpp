@@ -17,7 +17,7 @@ bool old_cuda(const Software& software) {
   return !software.cuda.empty() && version_before(software.cuda, first_dma_buf_cuda);
 }
 
-/// Too old for NVIDIA's open kernel modules, which dma-buf export needs.
+/// True for a GPU too old for NVIDIA's open kernel modules, which dma-buf export needs.
 bool old_gpu(const PairContext& pair) {
   const auto& capability = pair.hardware->gpu(pair.target).compute_capability;
   return capability && capability->value < turing;

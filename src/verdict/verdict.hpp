@@ -18,8 +18,8 @@ enum class PairKind { gpu_nic, gpu_gpu, nvme_gpu };
 /// "gpu-nic", "gpu-gpu", "nvme-gpu"
 std::string_view to_string(PairKind kind);
 
-/// Where the two paths meet: a PCIe switch, a host bridge (or several of one socket), the link
-/// between sockets, NVLink.
+/// Where the paths from both devices meet: a PCIe switch, a host bridge (or several of one socket),
+/// the link between sockets, NVLink.
 enum class PairRoute { pci_switch, host_bridge, socket_link, nvlink, none };
 /// "switch", "host-bridge", "socket-link", "nvlink", "none"
 std::string_view to_string(PairRoute route);

@@ -31,7 +31,7 @@ TEST(DevicePaths, SmallReadsAreBoundByRequestsInFlight) {
   const Lab lab(bench_file);
   const NicModel& nic = models().nic("nfp-6000");
   const CpuModel& cpu = models().cpu("broadwell-ep");
-  // Request and data: adapter and root port each way, and the memory.
+  // Request and data each pass adapter and root port, and the memory takes its time.
   const Duration loop =
       (nic.pcie_latency.value + cpu.root_port_latency.value) * 2 + cpu.memory_latency.value;
   const double expected = static_cast<double>(nic.reads_in_flight->value) * 64 / loop.seconds / 1e9;

@@ -48,8 +48,8 @@ TEST(Reported, StagingBehindOneSwitchHalvesTheBandwidth) {
 }
 
 /// https://github.com/NVIDIA/nccl/issues/1639: GPUs without peer-to-peer on the root ports of two
-/// sockets, 35 GB/s with four of them and 28 with eight: the number for one pair says nothing of
-/// eight flows.
+/// sockets, 35 GB/s with four of them and 28 with eight: the figure of one pair does not predict
+/// that of eight flows.
 TEST(Reported, EightStagedFlowsFillTheHostMemory) {
   std::string devices;
   for (int i = 0; i < 8; ++i)
