@@ -20,7 +20,7 @@ void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
          fmt::format("The driver does not offer the memory of this class of GPU ({}) to other "
                      "PCIe devices{}.",
                      model.header.title,
-                     gpus && !patched ? ", unless it is one that was patched for that" : ""),
+                     gpus && !patched ? ", unless it was patched to do so" : ""),
          gpus && !patched
              ? "Use a data-centre or professional GPU; where the driver is patched, set "
                "\"patched_driver\" in \"software\"."

@@ -104,9 +104,8 @@ void software_rules(const PairContext& pair, RuleNotes& notes) {
         {"peermem-unknown", decides ? Effect::unknown : Effect::informs, host_place(),
          decides ? "The file does not say whether nvidia-peermem is loaded, and dma-buf cannot "
                    "take its place."
-                 : "The file says neither that nvidia-peermem is loaded nor that dma-buf works; "
-                   "the verdict holds "
-                   "when one of them does.",
+                 : "The file states neither that nvidia-peermem is loaded nor that dma-buf "
+                   "works; the verdict assumes that one of them does.",
          "Look with lsmod for nvidia_peermem and set \"nvidia_peermem\" in \"software\"."});
   }
   if (software.nvidia_peermem == true && !software.kernel.empty() &&

@@ -27,7 +27,7 @@ Crossing crossing_of(const PairContext& pair) {
             "The devices hang below two NUMA nodes, and the file does not say whether these are of "
             "one socket; if not, peer traffic crosses a "
             "socket link",
-            "See lscpu for the NUMA nodes of each socket, put them right in \"sockets\" and "
+            "See lscpu for the NUMA nodes of each socket, correct them in \"sockets\" and "
             "\"numa_nodes\" and leave out \"sockets_known\"."};
   if (pair.route == PairRoute::socket_link && pair.distance != Distance::node_or_sys) {
     const std::string link = pair.cpu != nullptr && pair.cpu->socket_link_name
@@ -49,7 +49,7 @@ Crossing crossing_of(const PairContext& pair) {
         "numa-unknown",
         "Peer traffic goes through the CPU from one host bridge to another, and the file does not "
         "say whether these are of one NUMA node",
-        "Import the output of lspci -vvv or nvidia-smi topo -m as well: both say the NUMA nodes."};
+        "Import the output of lspci -vvv or nvidia-smi topo -m as well: both show the NUMA nodes."};
   if (pair.distance == Distance::phb)
     return {"through-host-bridge",
             "Peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
@@ -135,8 +135,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
     if (pair.kind == PairKind::nvme_gpu)
       remedy =
           "Use a drive below the GPU's own switch; for others GPUDirect Storage may copy through "
-          "host memory (gdscheck -p "
-          "tells).";
+          "host memory (gdscheck -p shows it).";
     const bool guess = crossing.rule == "sockets-unknown" || crossing.rule == "numa-unknown";
     if (guess) remedy = crossing.remedy;
     notes.push_back({crossing.rule,
