@@ -63,7 +63,7 @@ std::vector<HopReport> hops_of(const Hardware& hardware, const Stage& stage, con
   return hops;
 }
 
-/// Labels of the vertices that a bottleneck is at.
+/// Labels of the vertices where a bottleneck is.
 std::vector<std::string> places_of(const Graph& graph, const Bottleneck& bottleneck) {
   std::vector<std::string> places;
   if (const auto* resource = std::get_if<ResourceId>(&bottleneck)) {

@@ -55,12 +55,12 @@ std::string fingerprint(const Scenario& scenario) {
   return key;
 }
 
-// The engine's work grows with flows times granules; beside many others, a flow's own first and
-// last packet do not show.
+// The engine's work grows with flows times pieces. Among many flows, the first and last packet of
+// one flow do not matter.
 constexpr std::size_t many_flows = 16;
 constexpr std::uint64_t granules_of_many = 256;
-// Of a stream only the rate counts, and finer pieces than these change it by less than a part in
-// this.
+// Only the rate of a stream counts, and cutting a message into more pieces than this changes it by
+// less than one part in this number.
 constexpr std::uint64_t granules_of_stream = 512;
 
 }  // namespace
@@ -96,7 +96,7 @@ Prediction describe(const TransferPlan& plan, const Costs& costs, Bandwidth band
   return prediction;
 }
 
-/// The same transfer the other way, over the same NICs.
+/// The same transfer in the opposite direction, over the same NICs.
 Transfer opposite(const TransferPlan& plan) {
   Transfer back = plan.transfer;
   std::swap(back.from, back.to);

@@ -17,11 +17,11 @@ namespace gdr::sim {
 class Simulator {
  public:
   Outcome run(const Scenario& scenario);
-  /// The same for an endless stream; where one that ran like this before has the same bottleneck,
-  /// and what differs has slack, its outcome is taken. Ranges vary hundreds of parameters, of which
-  /// few touch the bottleneck.
+  /// The same for an endless stream, but reuses the outcome of an earlier one with the same
+  /// bottleneck when all that differs has slack. Ranges vary hundreds of parameters, of which few
+  /// affect the bottleneck.
   Outcome run_near(const Scenario& scenario);
-  /// Granules that the engine has really simulated, and scenarios asked for and run.
+  /// Pieces that the engine has really simulated; scenarios asked for, and scenarios run.
   [[nodiscard]] std::uint64_t transfers() const { return transfers_; }
   [[nodiscard]] std::size_t asked() const { return asked_; }
   [[nodiscard]] std::size_t ran() const { return known_.size(); }
@@ -37,17 +37,17 @@ class Simulator {
 struct Options {
   int depth = 128;
   int queue_pairs = 1;
-  bool bidirectional =
-      false;  ///< the same transfer the other way at the same time; bandwidths are then sums
-  int completion_every = 1;  ///< messages that one completion stands for (perftest's --cq-mod)
-  bool near = false;         ///< the rate to a part in 60, faster (Simulator::run_near)
+  bool bidirectional = false;  ///< the same transfer in the opposite direction at the same time;
+                               ///< bandwidths are then sums
+  int completion_every = 1;    ///< messages per completion (perftest's --cq-mod)
+  bool near = false;           ///< faster, with the rate to one part in 60 (Simulator::run_near)
 };
 
 /// What is predicted for one transfer.
 struct Prediction {
   Transfer transfer;
-  Duration
-      latency;  ///< one message alone, from the post to the last byte visible in the target memory
+  Duration latency;     ///< one message alone, from the post until its last byte is visible in the
+                        ///< target memory
   Duration completion;  ///< the same message, until the initiator has its completion
   Bandwidth bandwidth;  ///< steady state at the given depth, payload
   Bottleneck bottleneck;
@@ -65,12 +65,12 @@ struct HopReport {
   std::string to;
   std::string link;                    ///< "gen4x16", "socket link", ...
   std::optional<Bandwidth> bandwidth;  ///< of the link in this direction, headers included
-  Duration latency;     ///< of what lies at the hop's far end (the first hop: at both ends)
+  Duration latency;     ///< of the device at the hop's far end (the first hop: at both ends)
   double bytes = 0;     ///< on the link, headers included
   bool limits = false;  ///< the bottleneck of the prediction is this link in this direction
 };
 
-/// One stage of a message that travels alone.
+/// One stage of a message without other traffic.
 struct StageReport {
   StepId step;
   std::optional<Mover> mover;  ///< none: what the CPU does around the stages (post, launch)
@@ -78,9 +78,9 @@ struct StageReport {
   std::string to;
   Bytes bytes;
   StageTimes times;
-  Duration latency;      ///< of a granule, after it was sent
-  Bottleneck limit;      ///< the tightest of what bounds the stage beside its links: a window,
-                         ///< credits, the root complex...
+  Duration latency;  ///< of a piece, after it was sent
+  Bottleneck limit;  ///< the tightest bound of the stage beside its links: a window, credits, the
+                     ///< root complex...
   Bandwidth limit_rate;  ///< of payload
   std::vector<HopReport> hops;
 };
@@ -91,12 +91,12 @@ struct Explanation {
   std::optional<Bandwidth>
       bottleneck_rate;  ///< what the bottleneck carries in a second, when it is a resource
   std::vector<std::size_t>
-      bottleneck_stages;                   ///< that use it: indices in `stages`, one for each use
-  std::vector<std::string> bottleneck_at;  ///< labels of the devices and memories that it is at
+      bottleneck_stages;  ///< indices in `stages` of those that use it, one for each use
+  std::vector<std::string> bottleneck_at;  ///< labels of the devices and memories where it is
   std::vector<StageReport> stages;
 };
 
-/// When each granule of one message was in each stage, and what it used there.
+/// When each piece of one message was in each stage, and what it used there.
 struct Timeline {
   struct Step {
     StepId id;
@@ -106,7 +106,7 @@ struct Timeline {
   std::vector<Span> spans;  ///< Span::stage counts steps
   Duration end;             ///< the last byte is visible
 };
-/// Throws InputError when the message has more than `most_spans` granules.
+/// Throws InputError when the message has more than `most_spans` pieces.
 Timeline timeline(Simulator& simulator, const Hardware& hardware, const Transfer& transfer);
 inline constexpr std::size_t most_spans = 200'000;
 
@@ -116,7 +116,7 @@ Explanation explain(Simulator& simulator, const Hardware& hardware, const Transf
 Prediction predict(Simulator& simulator, const Hardware& hardware, const Transfer& transfer,
                    const Options& options);
 
-/// A transfer among others, for several flows at once.
+/// One of several transfers that run at once.
 struct TimedTransfer {
   Transfer transfer;
   Duration start;
@@ -128,7 +128,7 @@ std::vector<Prediction> predict_together(Simulator& simulator, const Hardware& h
                                          const std::vector<TimedTransfer>& flows,
                                          const Options& options);
 
-/// A message that travels alone.
+/// A message without other traffic.
 struct MessageTimes {
   Duration latency;
   Duration completion;
@@ -136,7 +136,8 @@ struct MessageTimes {
 MessageTimes predict_message(Simulator& simulator, const Hardware& hardware,
                              const Transfer& transfer);
 
-/// Transfers that go on without end, all at once (and each the other way, when `bidirectional`).
+/// Endless transfers, all at once (and each in the opposite direction as well, when
+/// `bidirectional`).
 struct StreamRates {
   Bandwidth sum;
   std::vector<Bandwidth> each;  ///< by transfer; both directions of one together

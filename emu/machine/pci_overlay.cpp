@@ -126,12 +126,10 @@ void set_sizes(Registers& function, const Hardware& hardware, DeviceId id) {
     mask |= bits << shift;
     value |= content << shift;
   };
-  // A register cannot leave the payload open: it has the value that predictions take.
-  if (device.kind != DeviceKind::other || device.max_payload) {
-    const Bytes now = hardware.payload_setting(id);
+  if (const auto now = told(hardware.payload_setting(id))) {
     function.set('p', device_capabilities, 0x7,
-                 size_code(std::max(now, hardware.max_payload(id).value)));
-    field(max_payload_shift, 0x7, size_code(now));
+                 size_code(std::max(*now, hardware.max_payload(id).value)));
+    field(max_payload_shift, 0x7, size_code(*now));
   }
   const bool reads = device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic ||
                      device.kind == DeviceKind::nvme;

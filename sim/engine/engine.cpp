@@ -13,8 +13,8 @@
 #include "src/common/check.hpp"
 #include "src/common/error.hpp"
 
-// A granule in a stage is one transfer over the links of the stage's resources. Whatever ends (a
-// transfer, a latency, a window's way back) starts what has become possible; nothing polls.
+// A piece in a stage is one transfer over the links of the stage's resources. Whatever ends (a
+// transfer, a latency, a window's return) starts what has become possible; nothing polls.
 
 namespace gdr::sim {
 namespace {
@@ -27,7 +27,7 @@ struct StageState {
   std::uint64_t arrived = 0;  // at the next stage
   StageTimes times;
   bool busy = false;
-  double taken_s = 0;  // when it took the granule that it works on
+  double taken_s = 0;  // when it took the piece that it works on
   std::vector<Fluid::Link> links;
   std::vector<Fluid::Link> request_links;
 };
@@ -48,17 +48,17 @@ struct FlowState {
   bool done = false;
   bool first_arrived = false;
   std::uint64_t unit = 0;  // skips are whole multiples of this
-  std::size_t front = 0;   // the first stage that works granule by granule
+  std::size_t front = 0;   // the first stage that works piece by piece
   SteadyRate rate{1, steady_tolerance};
   FlowOutcome outcome;
 };
 
-/// A granule on its way through a stage; the token of its transfers is its place in the table.
+/// A piece on its way through a stage; the token of its transfers is its index in `pieces`.
 struct Piece {
   std::size_t flow = 0;
   std::size_t stage = 0;
   std::uint64_t bytes = 0;
-  int waiting = 0;  // transfers of the granule that are not done; 0: the place is free
+  int waiting = 0;  // transfers of the piece that are not done; 0: the entry is free
 };
 
 }  // namespace
@@ -98,9 +98,9 @@ struct Engine::Impl {
 
 namespace {
 
-/// Units per second that spread requests over the time that their data takes alone. In one burst
-/// they would take the data's share of a link that both go over (after an ACS redirect), which data
-/// that something else limits could not make up for.
+/// Units per second that spread requests over the time that their data takes alone. Sent in one
+/// burst, requests would take the data's share of a link that both cross (after an ACS redirect),
+/// and data that is limited elsewhere could not catch up.
 double request_pace(const Scenario& scenario, const StageSpec& stage, Bytes message) {
   double fastest = stage.limit > 0 ? stage.limit : std::numeric_limits<double>::max();
   for (const std::size_t index : stage.resources) {
@@ -151,7 +151,7 @@ void Engine::Impl::prepare(const Scenario& given) {
     for (const StageSpec& stage : spec.stages)
       if (!stage.whole_message)
         flow.unit = std::max(flow.unit, std::min(stage.granule.count, spec.message.count));
-    // Blocks of whole periods, so that each holds the same pattern.
+    // A block is a whole number of periods, so that each block holds the same pattern.
     const std::uint64_t period = period_of(spec, flow.unit);
     flow.rate = SteadyRate(period * ((flow.unit * 8 + period - 1) / period), steady_tolerance);
     if (spec.messages > 1)
@@ -189,7 +189,7 @@ void Engine::Impl::begin(std::size_t f) {
   advance(f, 0);
 }
 
-/// Bytes of the granule that a stage would take next; 0 when it is not there yet.
+/// Bytes of the piece that a stage would take next; 0 when it has not arrived yet.
 std::uint64_t Engine::Impl::next_granule(const FlowState& flow, std::size_t stage) const {
   const StageState& state = flow.stages[stage];
   const StageSpec& spec = flow.spec->stages[stage];
@@ -343,7 +343,7 @@ void Engine::Impl::finish_endless_if_steady() {
   stopping = true;
 }
 
-/// When every flow that runs is steady, nothing changes until one begins or ends: jump there.
+/// When every running flow is steady, nothing changes until one begins or ends: jump there.
 void Engine::Impl::consider_skip() {
   if (!scenario->extrapolate || stopping) return;
   double jump = std::numeric_limits<double>::infinity();
@@ -355,7 +355,7 @@ void Engine::Impl::consider_skip() {
     }
     if (flow.spec->messages == 0) return;  // endless flows stop by themselves
     if (!flow.rate.steady()) return;
-    // What is under way, and one unit more, is run for real.
+    // What is under way and one more unit run for real.
     const std::uint64_t started = flow.stages[flow.front].started;
     const std::uint64_t margin = flow.unit;
     if (flow.total < started + margin + flow.unit) return;
@@ -365,7 +365,7 @@ void Engine::Impl::consider_skip() {
 }
 
 void Engine::Impl::skip(double seconds) {
-  // Each flow must skip whole units; a jump that is too short for one of them is not worth it.
+  // Each flow must skip whole units; a jump of less than four units of any flow is not worth it.
   for (const FlowState& flow : flows)
     if (flow.begun && !flow.done && flow.rate.rate() * seconds < static_cast<double>(flow.unit) * 4)
       return;

@@ -7,7 +7,7 @@
 
 namespace gdr::sim {
 
-/// The discrete-event engine, on SimGrid. SimGrid has one engine a process, so a process has at
+/// The discrete-event engine, on SimGrid. SimGrid has one engine per process, so a process has at
 /// most one of these (a second one is a bug and ends the program); it runs any number of scenarios
 /// one after another.
 class Engine {

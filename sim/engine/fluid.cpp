@@ -18,8 +18,8 @@
 
 // A transfer is one communication. SimGrid looks its route up when it starts; TableZone answers
 // with the links of the transfer that is starting, so that any scenario runs on one pool of links
-// made once. Completions call back: no actors, which makes this faster than the usual program of
-// one actor a flow.
+// made once. Completions call back. There are no actors, which makes this faster than the usual
+// program with one actor per flow.
 
 namespace gdr::sim {
 namespace {
@@ -27,10 +27,10 @@ namespace {
 namespace s4u = simgrid::s4u;
 
 constexpr std::size_t pool_links = 8192;
-// SimGrid's sizes are whole numbers; our units (bytes, nanoseconds) are counted in 256ths of them.
+// SimGrid's sizes are whole numbers; we count 256ths of our units (bytes, nanoseconds).
 constexpr double unit_scale = 256;
 
-/// A zone whose route between its two hosts is whatever was asked for last.
+/// A zone whose route between its two hosts is the list of links that was set last.
 class TableZone : public simgrid::kernel::routing::NetZoneImpl {
  public:
   explicit TableZone(const std::string& name) : NetZoneImpl(name) {}
@@ -47,11 +47,10 @@ class TableZone : public simgrid::kernel::routing::NetZoneImpl {
   const std::vector<Fluid::Link>* next = nullptr;
 };
 
-/// SimGrid's engine takes over SIGINT, SIGSEGV, SIGBUS and std::terminate when it is made, for the
-/// whole program and for good. Its answer to Ctrl-C is to exit in the midst of a run, which
-/// destroys the engine under its own feet. While one of these lives the signals are held back; when
-/// it ends they do again what they did before: a program that set nothing dies of SIGINT, silently,
-/// and the shell sees status 130.
+/// SimGrid's engine replaces the handlers of SIGINT, SIGSEGV, SIGBUS and std::terminate when it is
+/// made, for the whole program. On Ctrl-C it exits in the middle of a run, which destroys the
+/// engine while it is in use. This object blocks the signals while it lives and then restores the
+/// old handlers: a program that set none dies of SIGINT, and the shell sees status 130.
 class SignalsKept {
  public:
   SignalsKept() : terminate_(std::get_terminate()) {
@@ -98,7 +97,7 @@ struct Fluid::Impl {
   void on_completion(const void* activity) {
     const auto found = running.find(activity);
     if (found == running.end()) return;
-    // SimGrid still uses the activity after this callback: it is let go when the next one ends.
+    // SimGrid still uses the activity after this callback: it is released when the next one ends.
     last_done = found->second.comm;
     const std::uint64_t token = found->second.token;
     running.erase(found);

@@ -8,8 +8,8 @@
 
 namespace gdr::sim {
 
-/// Simulated time and links that transfers share max-min: all that the engine wants of SimGrid, and
-/// the only place that knows it. SimGrid has one engine a process, so a process has at most one
+/// Simulated time and links that transfers share max-min: all that the engine needs from SimGrid,
+/// and the only file that uses it. SimGrid has one engine per process, so a process has at most one
 /// Fluid (a second one is a bug and ends the program).
 class Fluid {
  public:
@@ -27,7 +27,7 @@ class Fluid {
 
   /// Starts a transfer of `units` over links; one that is listed twice is used twice. `units` > 0.
   void start(const std::vector<Link>& over, double units, std::uint64_t token);
-  /// Calls `action` after so many seconds (at once when not positive).
+  /// Calls `action` after that many seconds (at once when not positive).
   void after(double seconds, std::function<void()> action);
   /// Seconds of simulated time since the process began.
   [[nodiscard]] double now() const;

@@ -29,7 +29,7 @@ void SteadyRate::add(double time, std::uint64_t bytes) {
   const double c = rate_of(n - 2, n - 1);
   steady_ = std::max({a, b, c}) - std::min({a, b, c}) <= tolerance_ * b;
   if (steady_ || n < settle_blocks) return;
-  // The pattern does not fit the blocks: two long halves that agree will do, and in the end the
+  // The pattern does not fit the blocks: accept two long halves that agree and, in the end, the
   // average.
   const double early = rate_of(n - settle_blocks, n - settle_blocks / 2);
   const double late = rate_of(n - settle_blocks / 2, n - 1);

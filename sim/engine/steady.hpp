@@ -6,8 +6,8 @@
 namespace gdr::sim {
 
 /// Finds the steady rate of a stream of arrivals. Arrivals are gathered in blocks of `block` bytes;
-/// the rate is steady when three blocks in a row agree within `tolerance`. Blocks must span
-/// whatever repeats (a window, a bounce buffer).
+/// the rate is steady when three blocks in a row agree within `tolerance`, or when many blocks
+/// agree less closely. A block must span whatever repeats (a window, a bounce buffer).
 class SteadyRate {
  public:
   SteadyRate(std::uint64_t block, double tolerance) : block_(block), tolerance_(tolerance) {}
@@ -15,7 +15,7 @@ class SteadyRate {
   /// `bytes` in all have arrived at `time` (seconds).
   void add(double time, std::uint64_t bytes);
   [[nodiscard]] bool steady() const { return steady_; }
-  /// Bytes per second of the last two blocks, or of what there is.
+  /// Bytes per second of the last blocks, or of what has arrived so far.
   [[nodiscard]] double rate() const { return rate_; }
   /// Forgets what it saw: something in the scenario changed.
   void restart(double time, std::uint64_t bytes);

@@ -6,9 +6,9 @@
 namespace gdr::sim {
 namespace {
 
-/// Bytes that may be under way in the whole flow: when they hold the flow back they set the period
-/// of the arrivals. What comes back in larger pieces (whole messages, batches of completions) sets
-/// it by those.
+/// Bytes that may be under way in the whole flow. Where they hold the flow back they set the period
+/// of the arrivals; where they return in larger units (whole messages, batches of completions),
+/// those units do.
 std::uint64_t window_over_all(const FlowSpec& spec) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t pieces = 0;

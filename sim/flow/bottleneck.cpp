@@ -33,7 +33,7 @@ double units_per_byte(const FlowSpec& flow, const StageSpec& stage) {
 
 namespace {
 
-/// Seconds that a stage is busy with `bytes` when it has its resources for itself.
+/// Seconds that a stage is busy with `bytes` when no other stage uses its resources.
 double busy_for(const Scenario& scenario, const FlowSpec& flow, const StageSpec& stage,
                 double bytes) {
   double fastest = stage.limit;
@@ -45,14 +45,14 @@ double busy_for(const Scenario& scenario, const FlowSpec& flow, const StageSpec&
   return work + stage.setup.seconds * std::ceil(bytes / granule_of(flow, stage));
 }
 
-/// Bytes that come back to a window at once: a granule of its first stage, or whole messages.
+/// Bytes that come back to a window at once: a piece of its first stage, or whole messages.
 double piece_of(const FlowSpec& flow, const WindowSpec& window) {
   return std::max(granule_of(flow, flow.stages[window.first]), window.quantum.as_double());
 }
 
-/// The share of a round of the window that its bytes need: its loop is every latency in it, each
-/// stage's time for a granule of its own, and what the slowest stage takes longer for all that
-/// comes back at once (a bounce buffer is free when all of it is gone, a message done).
+/// How much of the window is used at `rate`: rate x loop / bytes allowed. The loop is every latency
+/// in it, each stage's time for one of its pieces, and the extra time of the slowest stage for all
+/// that comes back at once (a bounce buffer is free only when all of it has been sent).
 double window_use(const Scenario& scenario, const FlowSpec& flow, const WindowSpec& window,
                   double rate) {
   double loop = window.return_latency.seconds;
@@ -70,7 +70,7 @@ double window_use(const Scenario& scenario, const FlowSpec& flow, const WindowSp
   return rate * (loop + longest) / under_way;
 }
 
-/// The window whose bytes are back latest for what they allow.
+/// The window that is used most.
 Candidate tightest_window(const Scenario& scenario, const FlowSpec& flow, double rate) {
   Candidate tightest;
   for (const WindowSpec& window : flow.windows)
@@ -99,7 +99,7 @@ Bottleneck bottleneck(const Scenario& scenario, const Outcome& outcome, std::siz
                scenario.resources[index].id);
     if (stage.limit > 0)
       consider(best, units_per_byte(flow, stage) * rate / stage.limit, stage.limited_by);
-    // A stage that works on one granule at a time is busy for its set-up as well.
+    // A stage works on one piece at a time, so its set-up keeps it busy as well.
     const double granule = granule_of(flow, stage);
     if (stage.setup.seconds > 0)
       consider(best, busy_for(scenario, flow, stage, granule) * rate / granule, stage.step);
@@ -143,8 +143,8 @@ bool same_shape(const FlowSpec& a, const FlowSpec& b) {
   return true;
 }
 
-/// How much of its time each resource, own limit and stage is busy at a rate, in an order that
-/// scenarios of one shape share.
+/// The share of its time that each resource, own limit and stage is busy at a rate. Scenarios of
+/// one shape have the same order.
 std::vector<double> uses(const Scenario& scenario, double rate) {
   const FlowSpec& flow = scenario.flows.front();
   std::vector<double> list(scenario.resources.size(), 0);
@@ -167,8 +167,8 @@ std::vector<double> uses(const Scenario& scenario, double rate) {
 }  // namespace
 
 bool same_rate(const Scenario& known, const Outcome& outcome, const Scenario& other) {
-  // Below this use a resource, above this one a window's loop, leaves no mark on the rate of
-  // another bottleneck.
+  // A use below these, of a resource or a window, does not change the rate that another bottleneck
+  // sets.
   constexpr double saturated = 0.985;
   constexpr double slack = 0.75;
   constexpr double slack_of_window = 0.6;

@@ -33,9 +33,9 @@ StageSpec time_stage(FlowContext& flow, const Stage& stage) {
 
 namespace {
 
-/// What has to happen before a stage can start. The kernel's sockets and what follows a wire need
-/// nothing; a message is posted once; a staging buffer is posted by the thread that saw its copy
-/// end, as part of that copy's latency.
+/// Adds what has to happen before a stage can start. The kernel's sockets and what follows a wire
+/// need nothing; a message is posted once; the thread that saw a copy end posts its staging buffer,
+/// as part of that copy's latency.
 void start(FlowContext& flow, std::size_t index) {
   const Stage& stage = flow.plan.stages[index];
   const bool by_nic = stage.mover == Mover::nic_read || stage.mover == Mover::wire;
@@ -51,8 +51,8 @@ void start(FlowContext& flow, std::size_t index) {
   }
 }
 
-/// Staging buffers that stay in the last-level cache save DRAM what goes through them. A program's
-/// own pageable memory is not there.
+/// What goes through staging buffers that stay in the last-level cache causes no DRAM traffic. A
+/// program's own pageable memory is not in the cache.
 bool stays_in_cache(const FlowContext& flow) {
   const TransferPlan& plan = flow.plan;
   const VertexId memory = flow.graph().memory(plan.transfer.from.host, plan.from_numa);
@@ -73,7 +73,7 @@ bool stays_in_cache(const FlowContext& flow) {
 
 void ScenarioBuilder::add(const TransferPlan& plan, const Drive& drive) {
   check(drive.depth > 0 && drive.queue_pairs > 0, "a transfer without depth or queue pairs");
-  // What the planner asked, ranges vary as well.
+  // Ranges also vary the models that the planner asked for.
   for (const std::string& name : plan.software) (void)hardware_->software(name);
   FlowContext flow{
       .hardware = *hardware_,

@@ -16,20 +16,21 @@ struct Drive {
   std::uint64_t messages = 1;  ///< 0: without end
   Duration start{};
   int completion_every =
-      1;  ///< messages that one completion stands for (perftest's cq-mod); at most the depth counts
+      1;  ///< messages per completion (perftest's cq-mod); more than the depth counts as the depth
   std::uint64_t granules =
-      0;  ///< a message is cut into at most so many, for many flows at once; 0: at the MTU
+      0;  ///< most pieces per message, to make many flows at once affordable; 0: pieces of the MTU
 };
 
-/// One message that travels alone, on one queue pair.
+/// A single message on one queue pair, with no other traffic.
 inline constexpr Drive one_message{.depth = 1};
 
-/// What the flow costs beside time, per payload byte: from the stages alone, whatever the rate.
+/// What the flow costs beside time, per payload byte. It follows from the stages and does not
+/// depend on the rate.
 struct Costs {
   double host_memory_passes = 0;  ///< logical reads and writes of host memory
   double dram_bytes = 0;          ///< of these, what reaches DRAM after caches
   double pcie_bytes = 0;          ///< on all PCIe links, headers and read requests included
-  double cpu_seconds = 0;         ///< core time, all hosts together
+  double cpu_seconds = 0;         ///< core time of all hosts together
 };
 
 /// Turns transfer plans into a scenario: resources with capacities, stages with work and latencies,

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-// What movers have in common, whatever they are.
+// What all movers have in common.
 
 namespace gdr::sim {
 namespace {
 
-// What joins is cut into so many pieces of a staging buffer, or of a transfer, at most: finer ones
-// change the result by less than a part in this.
+// Small pieces are joined until a staging buffer, or a transfer, has at most this many: finer
+// pieces change the result by less than one part in this number.
 constexpr std::uint64_t pieces_per_buffer = 32;
 constexpr std::uint64_t pieces_per_transfer = 64;
 

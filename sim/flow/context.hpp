@@ -4,7 +4,7 @@
 
 namespace gdr::sim {
 
-/// What a flow is made from, and what there is of it so far.
+/// What a flow is made from, and the part of it that exists so far.
 struct FlowContext {
   const Hardware& hardware;
   const TransferPlan& plan;
@@ -24,33 +24,33 @@ struct FlowContext {
 
 inline double nanoseconds(Duration d) { return d.seconds * 1e9; }
 
-/// How much of the stage moves at once in the simulation: the stage's piece, or several as one
-/// where they join and finer ones do not show.
+/// How much of the stage moves at once in the simulation: the plan's piece, or several of them
+/// joined where this does not change the result.
 Bytes piece_of(const FlowContext& flow, const Stage& stage);
 
-/// Units for each byte of payload of this flow: small transfers do not fill their last packet, so
-/// that their share of headers is what they have.
+/// Units per payload byte of this flow. A small transfer does not fill its packet, so its share of
+/// headers is larger.
 double units_per_byte(const FlowContext& flow, const StageSpec& spec);
 
-/// The stage works on a resource, with so many units for each byte.
+/// Makes the stage use a resource, with `units_per_byte` of work per byte.
 void use(FlowContext& flow, StageSpec& spec, std::size_t resource, double units_per_byte);
 
-/// The stage moves at most so much payload in a second, whatever the headers; the least limit
-/// stays.
+/// Limits the stage to `payload` per second, headers not counted; the least of several limits
+/// counts.
 void limit(const FlowContext& flow, StageSpec& spec, Bandwidth payload, const LimitId& id);
 
 /// The resource that a hop is in its direction; nullopt between NVSwitches.
 std::optional<ResourceId> resource_of(const Graph& graph, const Hop& hop);
-/// What it carries in a second and direction; nullopt: it limits nothing. PCIe links and ports
-/// count headers, too; the others payload alone. `stage`: whose hop it is.
+/// What a hop of `stage` carries per second and direction; nullopt: it limits nothing. PCIe links
+/// and ports count headers, too; the others payload alone.
 std::optional<Bandwidth> capacity_of(const Hardware& hardware, const Stage& stage, const Hop& hop);
 
-/// What PCIe (or C2C) makes of a stage whose engine reads or writes memory: links, headers, window
+/// Fills in a stage whose engine reads or writes memory over PCIe (or C2C): links, headers, window
 /// or credits, root complex, both ends' limits, latency.
 void work_by_dma(FlowContext& flow, StageSpec& spec, const Stage& stage);
-/// The same of a stage between two GPUs over NVLink.
+/// The same for a stage between two GPUs over NVLink.
 void work_over_nvlink(FlowContext& flow, StageSpec& spec, const Stage& stage);
-/// Picks one of the two by the stage's hops.
+/// Calls one of the two, depending on the stage's hops.
 void work_on_hops(FlowContext& flow, StageSpec& spec, const Stage& stage);
 
 }  // namespace gdr::sim

@@ -2,7 +2,7 @@
 
 #include "sim/flow/context.hpp"
 
-// What PCIe makes of a DMA: the resources along the data's route, headers, windows and credits.
+// How a DMA uses PCIe: the resources along the data's route, headers, windows and credits.
 
 namespace gdr::sim {
 namespace {
@@ -22,8 +22,8 @@ void use_route(FlowContext& flow, StageSpec& spec, const Stage& stage, double un
 /// Where a route passes a root complex.
 struct Crossing {
   VertexId bridge = 0;              ///< the last host bridge
-  std::optional<std::size_t> in;    ///< the edge below the host bridge that it comes in by
-  std::optional<std::size_t> out;   ///< and the one that it leaves by
+  std::optional<std::size_t> in;    ///< the edge below the host bridge by which it enters
+  std::optional<std::size_t> out;   ///< and the one by which it leaves
   std::optional<VertexId> in_port;  ///< the host bridge above `in`
   bool remote = false;              ///< over another socket
 };
@@ -68,7 +68,7 @@ void use_root_complex(FlowContext& flow, StageSpec& spec, const Stage& stage,
                       double units_per_byte) {
   if (!flow.hardware.through_root_complex(stage.data)) return;
   const Crossing crossing = crossing_of(flow.graph(), stage.data);
-  // What ACS sends up comes back down the same root port: that crosses nothing but the port.
+  // What ACS sends up comes back down the same root port and crosses nothing else.
   if (crossing.in && crossing.in == crossing.out) return;
   const bool remote = crossing.remote;
   const CpuModel& cpu = flow.hardware.cpu(crossing.bridge);
@@ -94,7 +94,7 @@ void use_root_complex(FlowContext& flow, StageSpec& spec, const Stage& stage,
   use(flow, spec, flow.resources.number(id, cap->value, true), units_per_byte);
 }
 
-/// Read requests are traffic of the opposite direction.
+/// Read requests are traffic in the opposite direction.
 void send_requests(FlowContext& flow, StageSpec& spec, const Stage& stage) {
   for (const Hop& hop : stage.requests) {
     if (hop.kind != HopKind::pcie) continue;
@@ -106,7 +106,7 @@ void send_requests(FlowContext& flow, StageSpec& spec, const Stage& stage) {
   }
 }
 
-/// What memory and devices at the ends carry of it.
+/// What the memory and the devices at both ends carry.
 void use_ends(FlowContext& flow, StageSpec& spec, const Stage& stage, double units_per_byte) {
   const Graph& graph = flow.graph();
   const Direction direction = stage.reads ? Direction::reads : Direction::writes;
@@ -128,16 +128,16 @@ void use_ends(FlowContext& flow, StageSpec& spec, const Stage& stage, double uni
         units_per_byte);
 }
 
-/// What IOTLB misses add to each transfer that is spread over a window, and how many page walks go
-/// on at once.
+/// What IOTLB misses add to each transfer that is spread over a window, and the bound by concurrent
+/// page walks.
 Hardware::Translation translation_of(const FlowContext& flow, const Stage& stage) {
   const auto& window = flow.plan.transfer.window;
   return window ? flow.hardware.translation(stage.data, flow.size(), *window)
                 : Hardware::Translation{};
 }
 
-/// What a read of memory that is spread over a window waits for beside the usual: the cache's
-/// misses and the IOTLB's.
+/// The extra latency of memory reads that are spread over a window: misses of the cache and of the
+/// IOTLB.
 Duration memory_delay(const FlowContext& flow, const Stage& stage) {
   Duration delay = translation_of(flow, stage).latency;
   const auto& window = flow.plan.transfer.window;

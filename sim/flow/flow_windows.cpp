@@ -7,7 +7,7 @@
 namespace gdr::sim {
 namespace {
 
-/// The index in the flow of the first stage of the plan that a mover works on; nullopt: none.
+/// The index in the flow of the plan's first stage with this mover; nullopt: none.
 std::optional<std::size_t> first_of(const FlowContext& flow, Mover mover) {
   const auto& stages = flow.flow.stages;
   for (std::size_t i = 0; i < stages.size(); ++i)
@@ -23,7 +23,7 @@ std::size_t of_plan(const FlowContext& flow, std::size_t plan_stage) {
   return at;
 }
 
-/// The same with what starts it.
+/// The index in the flow of the first step that starts a stage of the plan.
 std::size_t start_of_plan(const FlowContext& flow, std::size_t plan_stage) {
   std::size_t at = of_plan(flow, plan_stage);
   while (at > 0 && flow.flow.stages[at - 1].plan_stage == StageSpec::no_plan_stage) --at;
@@ -46,7 +46,7 @@ void complete_by_rdma(FlowContext& flow, std::size_t wire) {
       completion_of(flow, *plan.from_nic, plan.transfer.from.host, plan.from_numa);
 }
 
-/// The stage whose end is the completion, and how long that takes to be known.
+/// Sets the stage whose end completes a message, and how long the initiator takes to learn of it.
 void set_completion(FlowContext& flow) {
   flow.flow.completion_stage = flow.flow.stages.size() - 1;
   const Stage& last = flow.plan.stages.back();
@@ -59,8 +59,8 @@ void set_completion(FlowContext& flow) {
   }
 }
 
-/// Depth counts messages: a stage that starts buffer by buffer must not go on in the next message
-/// when a buffer of this one is through. (A message alone has no next one.)
+/// Depth counts messages: a stage that starts buffer by buffer must not start the next message when
+/// only a buffer of this one has arrived. (A message alone has no next one.)
 WindowSpec queue_depth(const FlowContext& flow) {
   const FlowSpec& spec = flow.flow;
   const auto depth = static_cast<std::uint64_t>(flow.drive.depth) *
@@ -76,8 +76,8 @@ WindowSpec queue_depth(const FlowContext& flow) {
   return window;
 }
 
-/// A message that needs several buffers has each to itself; messages below the size of a buffer
-/// share it. A buffer at the receiving host is free when the sender has heard so.
+/// A message that needs several buffers shares none of them; messages smaller than a buffer share
+/// one. A buffer at the receiving host counts as free when the sender knows that it is.
 WindowSpec staging_buffers(const FlowContext& flow, const Ring& ring) {
   const bool far = flow.graph().vertex(ring.memory).host != flow.plan.transfer.from.host;
   WindowSpec window{

@@ -4,8 +4,8 @@
 
 namespace gdr::sim {
 
-/// Completes a flow whose stages are made: when the initiator's completion comes, and what bounds
-/// the bytes that are under way.
+/// Completes a flow whose stages exist: sets when the initiator's completion comes and what bounds
+/// the bytes under way.
 void add_windows(FlowContext& flow);
 
 }  // namespace gdr::sim

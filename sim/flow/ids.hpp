@@ -9,8 +9,8 @@
 
 namespace gdr::sim {
 
-// What resources, limits, windows and steps are: data to compare. src/report/names.hpp has the
-// words.
+// Identities of resources, limits, windows and steps, to be compared as data. src/report/names.hpp
+// turns them into text.
 
 enum class ResourceKind {
   link,              ///< the PCIe link above the device `at`
@@ -19,12 +19,12 @@ enum class ResourceKind {
   socket_link,       ///< from the socket `at` to the socket `to`
   c2c,               ///< between the GPU `at` and its CPU
   port,              ///< of a NIC, to the network
-  nvlink_end,        ///< what the GPU `at` has to NVSwitches
+  nvlink_end,        ///< the links of the GPU `at` to NVSwitches
   nvlink_pair,       ///< from the GPU `at` to the GPU `to`
   copy_engines,      ///< of a GPU
   bar,               ///< what a GPU serves to other devices
   dma,               ///< of a NIC, to and from memory
-  messages,          ///< what a NIC handles one after the other for each message
+  messages,          ///< a NIC's per-message work, one message after the other
   commands,          ///< of a drive
   medium,            ///< of a drive
   peer_port,         ///< traffic from other root ports of the socket, to the port of `at`
@@ -34,8 +34,7 @@ enum class ResourceKind {
 
 enum class Direction { both, up, down, out, in, reads, writes };
 
-/// Something with a capacity that flows share. It is one whoever uses it: equal ids are one
-/// resource.
+/// Something with a capacity that flows share. Equal ids are one resource, whoever uses it.
 struct ResourceId {
   ResourceKind kind = ResourceKind::link;
   VertexId at = 0;
@@ -61,8 +60,8 @@ struct LimitId {
   LimitKind kind = LimitKind::posted_credits;
   std::optional<VertexId> at{};  ///< the device or socket whose limit it is
   Bytes window{};                ///< read_window, remote_peer_writes: bytes under way at most...
-  Duration round_trip{};         ///< ...which come back after so long
-  double miss_share = 0;         ///< page_walks: of translations
+  Duration round_trip{};         ///< ...which come back after this time
+  double miss_share = 0;         ///< page_walks: share of translations that miss
   bool operator==(const LimitId&) const = default;
 };
 
@@ -85,8 +84,8 @@ struct WindowId {
 enum class StepKind {
   launch,      ///< the CPU calls a copy of the GPU `by`
   post,        ///< a thread of the host posts to the NIC `to`
-  gpu_post,    ///< a thread of the GPU `by` does
-  command,     ///< to the drive `by`
+  gpu_post,    ///< a thread of the GPU `by` posts
+  command,     ///< a command to the drive `by`
   descriptor,  ///< for the NIC `by`'s own DMA engine
   engine_copy,
   socket_send,

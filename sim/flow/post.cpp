@@ -36,7 +36,7 @@ void post_by_gpu(FlowContext& flow, StageSpec& spec, DeviceId nic, std::size_t n
   const GpuModel& model = hardware.gpu(gpu);
   spec.step = {.kind = StepKind::gpu_post, .by = gpu, .to = to};
   flow.costs.cpu_seconds -= spec.setup.seconds / flow.size().as_double();
-  // One thread posts for each queue pair; each is busy with a message for so long.
+  // Each queue pair has a thread of its own, which is busy with each message for this time.
   const Duration post = model.post_cost ? model.post_cost->value : Duration{};
   spec.setup = post * (1.0 / flow.drive.queue_pairs);
   spec.latency = spec.latency + post - spec.setup;
@@ -92,7 +92,7 @@ StageSpec time_post(FlowContext& flow) {
     spec.latency += flow.hardware.wire_latency() + responder.receive_latency.value;
   }
   const CpuModel& cpu = flow.hardware.cpu(flow.driver(nic.host, numa));
-  // One thread posts; it is busy with each message for so long.
+  // One thread posts; it is busy with each message for this time.
   spec.setup = cpu.post_cost.value;
   if (plan.transfer.operation == Operation::send) {
     const CpuModel& receiver = flow.hardware.cpu(flow.driver(plan.transfer.to.host, plan.to_numa));
@@ -123,7 +123,7 @@ Duration completion_of(const FlowContext& flow, DeviceId nic, std::size_t host, 
   if (flow.plan.transfer.initiator == Initiator::gpu)
     return one_way(flow, at, gpu) + hardware.gpu(gpu).bar_write_latency.value +
            stores(hardware, gpu);
-  // The proxy's thread passes it on, by host memory.
+  // The proxy's thread passes it on through host memory.
   const VertexId memory = flow.graph().memory(host, numa);
   return to_host + one_way(flow, gpu, memory) * 2 + hardware.cpu(memory).memory_latency.value +
          stores(hardware, gpu);

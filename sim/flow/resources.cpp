@@ -35,7 +35,7 @@ std::vector<Resource> Resources::take() const {
   std::vector<Resource> list;
   for (const Shared& shared : resources_) {
     // Where capacity counts payload and stages count wire bytes, the capacity grows by their mean
-    // share of headers. Exact when all flows have the same, as between equal devices.
+    // share of headers. This is exact when all flows have the same share, as between equal devices.
     const double units = shared.payload && shared.bytes > 0 ? shared.units / shared.bytes : 1;
     list.push_back({shared.id, shared.capacity * units, Bandwidth{shared.capacity}});
   }

@@ -8,13 +8,13 @@
 
 namespace gdr::sim {
 
-/// The resources of a scenario while its flows are being made, with how much each is used.
+/// The resources of a scenario while its flows are being made, and how much each is used.
 class Resources {
  public:
   /// The number of a resource. `payload`: its capacity counts payload, while stages count what they
   /// put on links.
   std::size_t number(const ResourceId& id, Bandwidth capacity, bool payload);
-  /// A pipeline that is worth one second a second, counted in nanoseconds.
+  /// A pipeline whose work is time, counted in nanoseconds: its capacity is one second per second.
   std::size_t pipeline(const ResourceId& id) { return number(id, {1e9}, false); }
   /// `bytes` of payload use the resource for `units_per_byte` each.
   void use(std::size_t resource, double units_per_byte, double bytes);
@@ -25,14 +25,14 @@ class Resources {
     Bandwidth bandwidth{};
     VertexId engine = 0;
     std::size_t to = 0;    ///< edge below the other root port
-    std::size_t flow = 0;  ///< whose they are
+    std::size_t flow = 0;  ///< the flow that writes
     std::size_t stage = 0;
     double units_per_byte = 1;
     double bytes = 0;
   };
   void note(const PeerWrite& write) { peer_writes_[write.port].push_back(write); }
   /// Some root complexes slow down when several devices below one root port write to several others
-  /// at once: those flows share a resource more.
+  /// at once: gives those flows one more resource to share.
   void limit_fan_out(std::vector<FlowSpec>& flows);
 
   /// The finished resources, by number.

@@ -22,43 +22,43 @@ struct Resource {
   bool operator==(const Resource&) const = default;
 };
 
-/// One stage of a flow. It works on one granule at a time, in order; a granule that has been sent
-/// is still `latency` away from the next stage while the following one is being sent (latency is
-/// not occupancy).
+/// One stage of a flow. It works on one piece at a time, in order; a piece that has been sent is
+/// still `latency` away from the next stage while the following one is being sent (latency is not
+/// occupancy).
 struct StageSpec {
   StepId step{};
   std::vector<std::size_t>
       resources{};  ///< indices in Scenario::resources; one that is listed twice is used twice
   std::vector<std::size_t> request_resources{};  ///< used at the same time by the read requests
-  Bytes granule{4096};                           ///< never across the end of a message
+  Bytes granule{4096};  ///< size of a piece; a piece never spans two messages
   bool whole_message =
-      false;  ///< one granule a message, whatever its size; its work is units_per_granule
+      false;  ///< one piece per message, whatever its size; its work is units_per_granule
   double units_per_byte = 1;
-  double units_per_packet = 0;  ///< added for each packet of a granule
+  double units_per_packet = 0;  ///< added for each packet of a piece
   Bytes packet{4096};
-  double units_per_granule = 0;  ///< added once a granule
+  double units_per_granule = 0;  ///< added once per piece
   Bytes request_packet{512};     ///< payload that one read request asks for
   double units_per_request = 0;  ///< work of one read request on request_resources
   double limit = 0;              ///< units per second of this flow alone in this stage; 0: none
   LimitId limited_by{};          ///< what the limit is
-  Duration setup{};              ///< the stage is busy so long before each granule
-  Duration latency{};            ///< from the last unit sent to the granule at the next stage
+  Duration setup{};              ///< the stage is busy for this time before each piece
+  Duration latency{};            ///< from the last unit sent until the piece is at the next stage
   std::size_t plan_stage = no_plan_stage;  ///< the stage of the transfer plan that this is
 
   static constexpr std::size_t no_plan_stage = static_cast<std::size_t>(-1);
   bool operator==(const StageSpec&) const = default;
 };
 
-/// At most `limit` bytes (or `pieces` granules) between the start of stage `first` and the arrival
-/// after stage `last` (plus `return_latency`). One granule may always go when nothing is under way.
+/// At most `limit` bytes (or `pieces` pieces) between the start of stage `first` and the arrival
+/// after stage `last` (plus `return_latency`). One piece may always go when nothing is under way.
 struct WindowSpec {
   WindowId id{};
   std::size_t first = 0;
   std::size_t last = 0;
   Bytes limit{};
   Duration return_latency{};
-  std::uint64_t pieces = 0;  ///< not 0: instead of bytes, so many granules of the first stage (a
-                             ///< buffer each, however full)
+  std::uint64_t pieces = 0;  ///< not 0: counts pieces of the first stage instead of bytes (one per
+                             ///< buffer, however full)
   Bytes quantum{0};          ///< not 0: what has arrived counts in multiples of this only
   bool operator==(const WindowSpec&) const = default;
 };
@@ -72,30 +72,30 @@ struct FlowSpec {
   Duration start{};
   std::size_t completion_stage =
       0;  ///< the initiator's completion starts when this stage has delivered the message...
-  Duration completion_latency{};  ///< ...and takes so long
+  Duration completion_latency{};  ///< ...and takes this time
   bool operator==(const FlowSpec&) const = default;
 };
 
 struct Scenario {
   std::vector<Resource> resources{};
   std::vector<FlowSpec> flows{};
-  bool extrapolate = true;  ///< false: run every granule of finite flows
-  bool record = false;      ///< true: Outcome::spans says when each granule was in each stage (with
-                            ///< extrapolate false only)
+  bool extrapolate = true;  ///< false: run every piece of finite flows
+  bool record = false;      ///< true: Outcome::spans has the time of each piece in each stage (only
+                            ///< with extrapolate false)
   bool operator==(const Scenario&) const = default;
 };
 
 /// When a stage worked on the first message, from the flow's start.
 struct StageTimes {
-  Duration begin;  ///< its first granule started
-  Duration end;    ///< its last granule was at the next stage
+  Duration begin;  ///< its first piece started
+  Duration end;    ///< its last piece was at the next stage
   bool operator==(const StageTimes&) const = default;
 };
 
 /// How a flow went.
 struct FlowOutcome {
-  Duration first_arrival;  ///< from the flow's start to the first message whole at the end of the
-                           ///< last stage
+  Duration first_arrival;     ///< from the flow's start until the first message has left the last
+                              ///< stage whole
   Duration first_completion;  ///< from the flow's start to the initiator's completion of the first
                               ///< message
   Duration finish;            ///< finite flows: from the scenario's start to the last byte
@@ -106,7 +106,7 @@ struct FlowOutcome {
   bool operator==(const FlowOutcome&) const = default;
 };
 
-/// A granule in a stage: from when the stage took it (its set-up included) until its last unit was
+/// A piece in a stage, from when the stage took it (its set-up included) until its last unit was
 /// sent.
 struct Span {
   std::size_t flow = 0;
@@ -119,8 +119,8 @@ struct Span {
 
 struct Outcome {
   std::vector<FlowOutcome> flows;
-  std::uint64_t transfers = 0;     ///< granules that the engine simulated (all stages)
-  std::uint64_t extrapolated = 0;  ///< granules of the last stage that it did not need to
+  std::uint64_t transfers = 0;     ///< pieces that the engine simulated (all stages)
+  std::uint64_t extrapolated = 0;  ///< pieces of the last stage that it skipped
   std::vector<Span> spans;         ///< in order of their ends; only when asked for
   bool operator==(const Outcome&) const = default;
 };

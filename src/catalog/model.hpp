@@ -42,7 +42,7 @@ struct CpuModel {
                 "multiple of the read completion boundary)");
   GDR_OPTIONAL_PARAMETER(Bytes, read_completion_split,
                          "largest completion that the root complex forwards in peer-to-peer reads; "
-                         "absent: as it came");
+                         "absent: not split");
   GDR_PARAMETER(Duration, root_port_latency,
                 "one way, from the wire of a root port to the socket's fabric (or back)");
   GDR_PARAMETER(Duration, memory_latency,
@@ -94,7 +94,7 @@ struct CpuModel {
       Duration, mmio_write_latency,
       "from the store instruction to the TLP leaving the root port (write-combined doorbell)");
   GDR_PARAMETER(Duration, completion_poll_latency,
-                "from the CQE in memory to the polling thread having it");
+                "from the CQE in memory until the polling thread has it");
   GDR_PARAMETER(Duration, post_cost, "core time to post one work request and take its completion");
   GDR_PARAMETER(Duration, two_sided_cost,
                 "time of a messaging library (MPI, UCX) for one two-sided message on one side: "
@@ -106,9 +106,9 @@ struct CpuModel {
   GDR_PARAMETER(Duration, interrupt_latency, "from packet in memory to the woken thread");
   GDR_OPTIONAL_PARAMETER(std::int64_t, iotlb_entries, "IOTLB reach in entries");
   GDR_OPTIONAL_PARAMETER(Duration, iotlb_miss_latency, "added to a DMA whose translation misses");
-  GDR_OPTIONAL_PARAMETER(std::int64_t, iotlb_walks, "page walks that go on at once");
+  GDR_OPTIONAL_PARAMETER(std::int64_t, iotlb_walks, "page walks that run at once");
   GDR_OPTIONAL_PARAMETER(Duration, cache_miss_latency,
-                         "added to a DMA read that the last-level cache does not have");
+                         "added to a DMA read that misses the last-level cache");
   GDR_PARAMETER(bool, relaxed_ordering_needed,
                 "true: strictly ordered inbound writes are much slower on this family (so relaxed "
                 "ordering matters)");
@@ -216,8 +216,9 @@ struct NicModel {
   GDR_PARAMETER(Bytes, queue_pair_window, "unacknowledged bytes of one queue pair");
   GDR_OPTIONAL_PARAMETER(Bandwidth, queue_pair_bandwidth,
                          "one queue pair alone (absent: the port)");
-  GDR_OPTIONAL_PARAMETER(std::int64_t, reads_in_flight,
-                         "read requests that may be unanswered (tags), where small reads show it");
+  GDR_OPTIONAL_PARAMETER(
+      std::int64_t, reads_in_flight,
+      "read requests that may be unanswered (tags), where this limits small reads");
   GDR_OPTIONAL_PARAMETER(Bandwidth, dma_copy_bandwidth,
                          "a DMA is done when its bytes were also copied inside the device, at this "
                          "rate (pipelined: it costs latency only)");
@@ -265,8 +266,8 @@ struct FabricModel {
   bool operator==(const FabricModel&) const = default;
 };
 
-/// Software that moves data, and what no model of a device says. Each file has the parameters that
-/// its subject has; stated() takes one that a use cannot do without.
+/// Software that moves data, and what no device model states. Each file has the parameters of its
+/// subject; stated() reads one that its user needs.
 struct SoftwareModel {
   GDR_MODEL("software");
   GDR_OPTIONAL_PARAMETER(Bytes, buffer_size, "one staging buffer in host memory");
@@ -291,8 +292,8 @@ struct SoftwareModel {
 /// Throws InputError: models/software/MODEL.json lacks the parameter.
 [[noreturn]] void missing_parameter(const std::string& model, const char* parameter);
 
-/// The value of an optional parameter; `name` is for the error. Throws InputError where the file
-/// leaves it out.
+/// The value of an optional parameter; `name` is for the error. Throws InputError when it is
+/// absent.
 template <typename T>
 const T& stated(const SoftwareModel& model, std::optional<Parameter<T>> SoftwareModel::*member,
                 const char* name) {
@@ -301,7 +302,7 @@ const T& stated(const SoftwareModel& model, std::optional<Parameter<T>> Software
   return parameter->value;
 }
 
-/// Every kind of model: a new one is a struct above and a line here. What the library holds.
+/// Every kind of model that the library holds: a new one is a struct above and a line here.
 using AnyModel = std::variant<Shared<PcieModel>, Shared<CpuModel>, Shared<SwitchModel>,
                               Shared<GpuModel>, Shared<NicModel>, Shared<NvmeModel>,
                               Shared<NvlinkModel>, Shared<FabricModel>, Shared<SoftwareModel>>;

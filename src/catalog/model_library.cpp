@@ -125,8 +125,8 @@ void read_kind_members(json::ObjectReader& object, Model& model) {
   }
 }
 
-/// What a model lacks that its other parameters make necessary: the problem in a sentence, or an
-/// empty string.
+/// A sentence on a parameter that the model lacks and its other parameters require, or an empty
+/// string.
 std::string missing_in(const CpuModel& model) {
   if (model.socket_links.value > 0 && (!model.socket_link_bandwidth || !model.socket_link_latency))
     return "\"socket_links\" is not 0, so \"socket_link_bandwidth\" and \"socket_link_latency\" "

@@ -13,9 +13,9 @@
 
 namespace gdr {
 
-/// Every model of a folder, which has a folder for each kind (cpu/, gpu/...), read when it is first
-/// asked for. Lookups throw InputError when the model does not exist (naming those that do) or its
-/// file is wrong.
+/// The models of a folder with a subfolder for each kind (cpu/, gpu/...). A model is read when it
+/// is first asked for. Lookups throw InputError when it does not exist (naming those that do) or
+/// its file is wrong.
 class ModelLibrary {
  public:
   explicit ModelLibrary(std::string folder) : folder_(std::move(folder)) {}
@@ -49,7 +49,7 @@ class ModelLibrary {
     return get<SoftwareModel>(name);
   }
 
-  /// The same library with one model in place of the one of its kind and name. What was read is
+  /// The same library with `model` in place of the one of its kind and name. What was read is
   /// shared.
   template <typename Model>
   [[nodiscard]] ModelLibrary with(Model model) const {

@@ -16,7 +16,7 @@ Bytes scaled(Bytes value, double factor) {
 Bandwidth scaled(Bandwidth value, double factor) { return value * factor; }
 Duration scaled(Duration value, double factor) { return value * factor; }
 std::int64_t scaled(std::int64_t value, double factor) {
-  // A count changes by one at least, or it would count as certain.
+  // A count changes by at least one; otherwise it would be taken as certain.
   const auto by =
       std::max<std::int64_t>(1, std::llround(static_cast<double>(value) * std::abs(factor - 1)));
   return std::max<std::int64_t>(1, factor < 1 ? value - by : value + by);

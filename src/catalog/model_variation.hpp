@@ -7,18 +7,17 @@
 
 namespace gdr {
 
-/// A parameter of a model that may be other than its file says: it has a range there, or is an
-/// estimate.
+/// An uncertain parameter of a model: its file gives a range, or it is an estimate.
 struct UncertainParameter {
   std::string kind;   ///< "cpu", "gpu"...
   std::string model;  ///< "k40"
   std::string name;   ///< "copy_bandwidth"
   bool estimate = false;
-  double spread = 0;  ///< share by which it goes down and up where the file gives no bound
+  double spread = 0;  ///< share by which it varies down and up where the file gives no bound
 };
 
-/// The quantities and counts of a model that are uncertain. An estimate without low and high may be
-/// off by `estimate_spread`; what has a source is exact where the file gives no bound.
+/// The uncertain quantities and counts of a model. An estimate without low and high may be off by
+/// `estimate_spread`; a value with a source and no bounds is exact.
 std::vector<UncertainParameter> uncertain_parameters(const ModelLibrary& models,
                                                      const std::string& kind,
                                                      const std::string& model,

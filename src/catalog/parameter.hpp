@@ -10,15 +10,15 @@
 
 namespace gdr {
 
-/// One number or fact of a component with where it comes from. `low` and `high` bracket it where
-/// sources disagree.
+/// One number or fact of a component and its origin. `low` and `high` bracket it where sources
+/// disagree.
 template <typename T>
 struct Parameter {
   T value{};
   std::optional<T> low;
   std::optional<T> high;
   std::string basis;      ///< the source's text, or what the estimate rests on
-  bool estimate = false;  ///< true: a guess that says so
+  bool estimate = false;  ///< true: a guess
   bool operator==(const Parameter&) const = default;
 };
 
@@ -39,7 +39,7 @@ struct CpuIdentity {
   bool operator==(const CpuIdentity&) const = default;
 };
 
-/// What a model's struct says about a parameter beside its type.
+/// What a model's struct declares about a parameter beside its type.
 template <typename T>
 struct Declaration {
   const char* name;     ///< in the JSON, in ranges, and in docs/models.md
@@ -71,7 +71,7 @@ constexpr int most_lines = 250;
 #define GDR_OPTIONAL_PARAMETER(type, name, ...) \
   GDR_FIELD(std::optional<Parameter<type>>, type, name, #name, __VA_ARGS__)
 
-/// A required parameter whose name in files cannot name a field.
+/// A required parameter whose name in files is not a valid field name.
 #define GDR_RENAMED_PARAMETER(type, field, name, ...) \
   GDR_FIELD(Parameter<type>, type, field, name, __VA_ARGS__)
 
@@ -84,7 +84,7 @@ constexpr int most_lines = 250;
   field_type field
 
 /// Calls `use(declaration, parameter...)` for each parameter in the order of the struct, with that
-/// parameter of each of the models, which are of one kind. A parameter is a Parameter<T>, or a
+/// parameter of each model; the models are of one kind. A parameter is a Parameter<T>, or a
 /// std::optional of one.
 template <typename Use, typename Model, typename... Models>
 void for_each_parameter(Use use, Model& model, Models&... others) {

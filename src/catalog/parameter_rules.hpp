@@ -11,8 +11,8 @@
 
 namespace gdr {
 
-/// What a parameter allows beyond its type: an empty string for a value that it allows, else what
-/// it allows instead.
+/// Rules for values beyond their type: each returns an empty string for an allowed value, else what
+/// is allowed.
 template <typename T>
 using Rule = std::string (*)(const T&);
 
@@ -20,13 +20,13 @@ template <typename T>
 std::string anything(const T& /*value*/) {
   return {};
 }
-/// A component without any would be none, or code divides by it.
+/// For numbers that code divides by, or without which the component would not exist.
 template <typename T>
 std::string above_zero(const T& value) {
   return value == T{} ? "more than 0" : "";
 }
 std::string percent(const std::int64_t& value);
-/// What PCIe allows as maximum payload and as maximum read request.
+/// The values that PCIe allows as maximum payload and as maximum read request.
 std::string payload_limit(const Bytes& value);
 std::string some_text(const std::string& value);
 /// DDR4-3200 and the like.

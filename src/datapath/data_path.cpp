@@ -9,7 +9,7 @@
 #include "src/common/error.hpp"
 #include "src/hardware/distance.hpp"
 
-// The words of a transfer, its ends, and which paths lead from one to the other.
+// Names and ends of transfers, and the paths between two ends.
 
 namespace gdr {
 namespace {
@@ -116,7 +116,7 @@ End find_end(const Topology& topology, std::string_view text) {
 
 namespace {
 
-/// The NUMA node that a device hangs below, as the file has it.
+/// The NUMA node above a device, by the file.
 std::string numa_above(const Host& host, const Device& device) {
   std::string above = device.under;
   for (std::size_t i = 0; i < host.devices.size(); ++i)
@@ -151,7 +151,7 @@ void set_ends(const Topology& topology, const End& from, const End& to, Transfer
   const auto nic = nic_near(topology, memory);
   if (!nic)
     throw InputError(
-        fmt::format("host {} has no NIC; host memory is reached from another host by one",
+        fmt::format("host {} has no NIC, and another host can reach its memory only through one",
                     topology.hosts[memory.device.host].name));
   (from.numa ? transfer.from : transfer.to) = *nic;
 }

@@ -45,7 +45,7 @@ enum class Initiator {
 std::string_view to_string(Initiator initiator);
 Initiator parse_initiator(std::string_view text);
 
-/// Which end of a transfer is host memory, where the other is none.
+/// Which end of a transfer is host memory; at most one may be.
 enum class HostEnd { none, from, to };
 
 /// Who moves the bytes of a stage.
@@ -61,10 +61,10 @@ enum class Mover {
 };
 std::string_view to_string(Mover mover);
 
-/// What two NICs speak: queue pairs of their own, or packets of the kernel's sockets.
+/// The protocol between two NICs: RDMA on queue pairs, or TCP of the kernel's sockets.
 enum class Protocol { rdma, tcp };
 
-/// One mover takes the bytes from one place to another. Whoever times, counts or shows a stage
+/// One mover takes the bytes from one place to another. Code that times, counts or shows a stage
 /// needs nothing else, least of all the path that it belongs to.
 struct Stage {
   Mover mover = Mover::wire;
@@ -75,13 +75,15 @@ struct Stage {
   bool reads = false;  ///< PCIe reads (data comes as completions); otherwise posted writes
   Route data{};        ///< the hops that the data takes, from -> to
   Route requests{};    ///< reads: the hops of the requests, engine -> from
-  std::vector<OpenQuestion> open{};  ///< what the file would have to say for the routes to be sure
-  Bytes piece{};                     ///< moves at once and can then go on to the next stage
-  bool joins = false;  ///< pieces cost nothing each (packets, TLPs): several may be taken as one
-  std::optional<Bytes> buffer{};  ///< what a message puts into each staging buffer that the stage
-                                  ///< fills or empties; nullopt: it works on the memory of the ends
-  bool awaited = false;           ///< someone waits until its end is known: the thread that starts
-                                  ///< what follows, or a receiver of messages
+  std::vector<OpenQuestion>
+      open{};     ///< what the file would have to state for the routes to be sure
+  Bytes piece{};  ///< bytes that move at once and can then go on to the next stage
+  bool joins =
+      false;  ///< pieces have no cost of their own (packets, TLPs): several may be simulated as one
+  std::optional<Bytes> buffer{};  ///< bytes of a message in each staging buffer that the stage
+                                  ///< fills or empties; nullopt: it uses no staging buffers
+  bool awaited =
+      false;  ///< a thread waits for its end: to start the next stage, or to receive the message
   Protocol protocol = Protocol::rdma;  ///< of nic_read, wire and nic_write
 };
 
@@ -123,11 +125,10 @@ struct Transfer {
 std::string from_label(const Graph& graph, const Transfer& transfer);
 std::string to_label(const Graph& graph, const Transfer& transfer);
 
-/// What people name as an end of a transfer: a device, or a NUMA node of host memory.
+/// An end of a transfer as the user names it: a device, or a NUMA node of host memory.
 struct End {
   DeviceId device;
-  std::optional<std::size_t>
-      numa;  ///< index in host device.host; `device.device` then means nothing
+  std::optional<std::size_t> numa;  ///< index in host device.host; `device.device` is then unused
 };
 /// Resolves HOST/DEVICE or HOST/NUMA-NODE. Throws InputError naming what there is.
 End find_end(const Topology& topology, std::string_view text);
@@ -135,7 +136,7 @@ End find_end(const Topology& topology, std::string_view text);
 void set_ends(const Topology& topology, const End& from, const End& to, Transfer& transfer);
 
 /// The stages in order. The data always goes from -> to. With write and send the sending side
-/// starts the work, with read the receiving side does.
+/// initiates, with read the receiving side.
 struct TransferPlan {
   Transfer transfer;
   std::vector<Stage> stages;
@@ -156,27 +157,27 @@ std::optional<DeviceId> nic_for(const Graph& graph, const ModelLibrary& models,
 /// Throws InputError unless the size is from 1 B to 16 GiB.
 void check_size(Bytes size);
 
-/// What keeps a transfer off its path on this topology, as a sentence; nullopt: nothing. Throws
-/// InputError when its ends, NICs or size make no sense whatever the path.
+/// A sentence on why a transfer cannot take its path on this topology; nullopt: it can. Throws
+/// InputError when its ends, NICs or size are invalid for every path.
 std::optional<std::string> obstacle(const Graph& graph, const ModelLibrary& models,
                                     const Transfer& transfer);
 
-/// Lays out the stages. Throws InputError with the obstacle where there is one.
+/// Plans the stages. Throws InputError with the obstacle if there is one.
 TransferPlan plan_transfer(const Graph& graph, const ModelLibrary& models,
                            const Transfer& transfer);
 
-/// A device of a host reads or writes the memory of another one there: the stage of gdr (a NIC),
-/// p2p or nvlink (a GPU) or gds (a drive) between these two, alone.
+/// The one stage in which a device reads or writes the memory of another device of its host: as in
+/// gdr (a NIC), p2p or nvlink (a GPU) or gds (a drive).
 TransferPlan plan_access(const Graph& graph, const ModelLibrary& models, DeviceId initiator,
                          DeviceId target, bool reads, Bytes size);
 
 /// The paths that lead from one end to the other.
 std::vector<PathKind> paths_between(const Graph& graph, const Transfer& transfer);
-/// Those of them that people compare: for --path all.
+/// Those of them that are worth comparing: for --path all.
 std::vector<PathKind> usual_paths(const Graph& graph, const Transfer& transfer);
 
-/// Logical passes of each payload byte through host memory: one for each read or write of it, two
-/// for a CPU copy.
+/// Logical passes of each payload byte through host memory: one for each read or write, two for a
+/// CPU copy.
 int host_memory_passes(const TransferPlan& plan, const Graph& graph);
 
 }  // namespace gdr

@@ -28,11 +28,12 @@ namespace {
 
 using namespace gdr::literals;
 
-// What engines without pieces of their own (drives, GPU threads) are taken to move at once: a page.
+// Drives and GPU threads, which have no piece size of their own, are taken to move a page at a
+// time.
 constexpr Bytes page = 4_KiB;
 
-/// What each staging buffer gets of a message: at most a buffer; a message that needs several fills
-/// them evenly, in whole pages.
+/// The bytes of a message in each staging buffer: a message that needs several fills them evenly,
+/// in whole pages.
 Bytes even_share(Bytes size, Bytes buffer) {
   const std::uint64_t buffers = (size.count + buffer.count - 1) / buffer.count;
   if (buffers <= 1) return size;
@@ -62,7 +63,7 @@ class Planner {
       mtu_ = topology.fabric->mtu.value_or(models.fabric(topology.fabric->model).mtu.value);
   }
 
-  /// The plan, with what can be said only when all of its stages are known.
+  /// The plan, with what can be set only when all of its stages are known.
   TransferPlan take() {
     for (std::size_t i = 0; i < plan_.stages.size(); ++i)
       plan_.stages[i].awaited =
@@ -70,8 +71,8 @@ class Planner {
     return std::move(plan_);
   }
 
-  /// Between a device and host memory. Who writes the work down decides nothing here: an engine
-  /// reads what comes to it and writes what leaves it.
+  /// Between a device and host memory. It does not matter who posts the work: an engine reads what
+  /// comes to its device and writes what leaves it.
   void with_host_memory() {
     const Transfer& t = plan_.transfer;
     const VertexId device = graph_.device(t.from);
@@ -222,8 +223,8 @@ class Planner {
     return hardware_.software(name);
   }
 
-  /// What follows goes through the staging buffers of that software, or those that the topology
-  /// sets.
+  /// Makes the following stages use the staging buffers of that software, or those that the
+  /// topology sets.
   void stage_in(const std::string& name) {
     const SoftwareModel& model = software(name);
     const Staging staging = graph_.topology().staging.value_or(Staging{});
@@ -236,7 +237,7 @@ class Planner {
     plan_.rings.push_back({first, last, memory, buffer_, buffers_});
   }
 
-  /// Completes a stage with how its mover cuts the bytes.
+  /// Completes a stage with the pieces that its mover makes.
   void add(Stage stage) {
     const Bytes size = plan_.transfer.size;
     stage.bytes = size;
@@ -268,7 +269,7 @@ class Planner {
     plan_.stages.push_back(std::move(stage));
   }
 
-  /// A GPU on C2C is reached over its CPU; ACS has no part in that.
+  /// A GPU on C2C is reached through its CPU; ACS does not matter there.
   bool add_over_c2c(Mover mover, VertexId engine, VertexId from, VertexId to, bool reads) {
     if (!graph_.has_c2c(from) && !graph_.has_c2c(to)) return false;
     const auto route = graph_.data_route(from, to);
@@ -343,8 +344,8 @@ void check_via(const Graph& graph, const Transfer& t) {
     for (std::size_t j = 0; j < i; ++j)
       if (t.via[i].host == t.via[j].host)
         throw InputError(
-            fmt::format("{} and {} are NICs of one host; a transfer takes one NIC a host, use a "
-                        "flow for each (--flows)",
+            fmt::format("{} and {} are NICs of one host; a transfer takes one NIC per host; use "
+                        "a flow for each (--flows)",
                         label(graph.topology(), t.via[j]), label(graph.topology(), t.via[i])));
   }
 }
@@ -394,8 +395,8 @@ std::optional<std::string> obstacle_of_kind(const Graph& graph, const Transfer& 
   return std::nullopt;
 }
 
-/// What is in the way of a side of a transfer between hosts: there is no NIC, or one that does not
-/// speak the fabric's link layer, so that none of its traffic gets out.
+/// The obstacle on one side of a transfer between hosts: there is no NIC, or its NIC does not have
+/// the fabric's link layer.
 std::optional<std::string> obstacle_of_side(const Graph& graph, const ModelLibrary& models,
                                             const Transfer& t, DeviceId end) {
   const Topology& topology = graph.topology();
@@ -428,8 +429,8 @@ std::optional<std::string> obstacle(const Graph& graph, const ModelLibrary& mode
   const DeviceId nic = *nic_for(graph, models, t, t.from);
   const Bytes most = model_of(graph, models, nic).inline_threshold.value;
   if (t.inlined && t.size > most)
-    return fmt::format("{} takes at most {} inline, and {} are to go", label(graph.topology(), nic),
-                       to_string(most), to_string(t.size));
+    return fmt::format("{} takes at most {} inline, and the message has {}",
+                       label(graph.topology(), nic), to_string(most), to_string(t.size));
   if (!graph.topology().fabric)
     return fmt::format(
         "{} has no \"fabric\": nothing joins its hosts; add one, as in \"fabric\": "

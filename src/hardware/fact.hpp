@@ -8,12 +8,12 @@ namespace gdr {
 enum class Basis {
   stated,   ///< the topology file says it
   model,    ///< a model that the file names says it
-  assumed,  ///< nothing says it: the generic model, or what is usual, stands in
+  assumed,  ///< nothing says it: the generic model or a usual value stands in
   unknown,  ///< the file leaves it open and the answer depends on it
 };
 
-/// A fact with what it rests on. `value` is always there: for `unknown` it is what the simulator
-/// takes. Whoever needs a number reads the value; whoever judges reads the basis first.
+/// A fact with its basis. `value` is always set: for `unknown` it is what the simulator uses. Code
+/// that needs a number reads the value; code that judges reads the basis first.
 template <typename T>
 struct Fact {
   T value{};

@@ -82,8 +82,8 @@ class Groups {
   std::vector<std::size_t> parent_;  // the lowest index of a group is its root
 };
 
-/// What devices without a known place share, by their stated distances: below one switch (PIX),
-/// several (PXB), one host bridge.
+/// The bridges that devices without a known place share, by their stated distances: one switch
+/// (PIX), several (PXB), one host bridge.
 struct SharedBridges {
   Groups pix;
   Groups pxb;
@@ -102,7 +102,7 @@ struct SharedBridges {
   }
 };
 
-/// Functions of one device have the same address up to the dot.
+/// The address of a device without its function number: functions of one device share it.
 std::string slot_of(const Device& device) {
   const auto dot = device.address.rfind('.');
   return dot == std::string::npos ? std::string()
@@ -158,7 +158,7 @@ struct Graph::Impl {
   /// The last hop of the shortest route to a vertex.
   struct Step {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-    std::uint32_t before = none;  // none: the vertex is not reached, or the search began there
+    std::uint32_t before = none;  // none: the vertex cannot be reached, or the search began there
     std::uint32_t edge = 0;
     bool up = false;
   };
@@ -167,9 +167,9 @@ struct Graph::Impl {
   [[nodiscard]] std::optional<Route> search(VertexId from, VertexId to, unsigned kinds,
                                             bool data = false) const;
 
-  /// All routes from one vertex come of one search, and most vertices are asked for routes to many
-  /// others: the searches are kept, so that all pairs of n devices cost n searches. So many steps
-  /// in all: 12 bytes each.
+  /// One search gives all routes from a vertex, and most vertices are asked for routes to many
+  /// others. Searches are therefore kept, so that all pairs of n devices cost n searches. This is
+  /// the most steps that are kept, 12 bytes each.
   static constexpr std::size_t tree_steps = std::size_t{8} << 20U;
   mutable std::map<std::tuple<VertexId, unsigned, bool>, Tree> trees;
   mutable std::size_t searches = 0;
@@ -179,7 +179,7 @@ struct Graph::Impl {
   std::map<std::tuple<std::size_t, int, std::size_t>, VertexId> unknown;  // host, level, group
 };
 
-/// What stands above device `i`, whose place is not known: the innermost of the bridges that it
+/// The vertex above device `i`, whose place is not known: the innermost of the bridges that it
 /// shares with others.
 VertexId Graph::Impl::unknown_bridges(const SharedBridges& shared, std::size_t h, std::size_t i,
                                       VertexId socket) {
@@ -295,7 +295,7 @@ const Graph::Impl::Tree& Graph::Impl::tree(VertexId from, unsigned kinds, bool d
   if (!is_new) return at->second;
   const std::size_t count = boost::num_vertices(graph);
   if (trees.size() > 1 &&
-      trees.size() * count > tree_steps) {  // the tree that is asked for starts the next lot
+      trees.size() * count > tree_steps) {  // drop all and start again with this tree
     trees.clear();
     return tree(from, kinds, data);
   }

@@ -24,9 +24,9 @@ enum class VertexKind {
 };
 
 /// A place in the graph. `index` counts sockets, NUMA nodes or devices of the host, by kind. A
-/// device right below a NUMA node gets a host bridge of its own, `known` false: which bridge it
-/// really is, the topology does not say. Devices whose distances are stated share bridges and
-/// switches that are not known in the same way.
+/// device right below a NUMA node gets a host bridge of its own with `known` false, since the
+/// topology does not say which bridge it really is. Devices with stated distances share bridges and
+/// switches with `known` false.
 struct Vertex {
   VertexKind kind = VertexKind::other;
   std::size_t host = 0;
@@ -45,8 +45,8 @@ enum class HopKind {
   wire,          ///< a NIC and the network
 };
 
-/// One hop in the direction of travel. `edge` identifies the link whichever way it is travelled;
-/// `up` is towards the CPU.
+/// One hop in the direction of travel. `edge` identifies the link in both directions; `up` is
+/// towards the CPU.
 struct Hop {
   HopKind kind = HopKind::pcie;
   VertexId from = 0;
@@ -57,7 +57,7 @@ struct Hop {
 };
 using Route = std::vector<Hop>;
 
-/// What lies on one end of a hop and what its link is.
+/// An edge of the graph: its ends and its link.
 struct Edge {
   HopKind kind = HopKind::pcie;
   std::size_t host = 0;
@@ -69,7 +69,7 @@ struct Edge {
 };
 
 /// A topology as a graph: trees of PCIe below sockets, socket links, NVLinks, one network.
-/// Immutable but for the routes that it remembers: not for several threads at once.
+/// Immutable except for the routes that it caches, so not for several threads at once.
 class Graph {
  public:
   explicit Graph(const Topology& topology);
@@ -88,29 +88,29 @@ class Graph {
   /// The device at a vertex, if it is one of the file.
   [[nodiscard]] const Device* device_at(VertexId id) const;
 
-  /// What Host::distances says of two devices of one host.
+  /// The distance of two devices of one host in Host::distances.
   [[nodiscard]] std::optional<Distance> stated_distance(DeviceId a, DeviceId b) const;
 
   /// The NUMA node (index in its host) that a device hangs below.
   [[nodiscard]] std::size_t numa_of(DeviceId id) const;
   [[nodiscard]] std::size_t socket_of_numa(std::size_t host, std::size_t numa) const;
 
-  /// The shortest way inside one host over PCIe, host bridges, sockets and memory; empty when from
-  /// == to, nullopt between hosts.
+  /// The shortest route inside one host over PCIe, host bridges, sockets and memory; empty when
+  /// from == to, nullopt between hosts.
   [[nodiscard]] std::optional<Route> local_route(VertexId from, VertexId to) const;
-  /// True when a GPU is joined to its CPU by NVLink or C2C: its data then goes that way, and PCIe
-  /// serves configuration only.
+  /// True when NVLink or C2C joins a GPU to its CPU: its data then takes that link, and PCIe serves
+  /// configuration only.
   [[nodiscard]] bool has_c2c(VertexId gpu) const;
-  /// The way of data inside one host: as local_route, but over C2C where a GPU has it.
+  /// The route of data inside one host: local_route, but over C2C where a GPU has it.
   [[nodiscard]] std::optional<Route> data_route(VertexId from, VertexId to) const;
-  /// The shortest way over NVLink alone; nullopt when there is none.
+  /// The shortest route over NVLink alone; nullopt when there is none.
   [[nodiscard]] std::optional<Route> nvlink_route(VertexId from, VertexId to) const;
   /// NIC to NIC over the network; nullopt when there is no fabric.
   [[nodiscard]] std::optional<Route> wire_route(VertexId from, VertexId to) const;
   /// From a PCIe vertex up to its host bridge.
   [[nodiscard]] Route route_to_host_bridge(VertexId from) const;
 
-  /// How often the graph was searched so far: the cost of what was asked of it, for tests.
+  /// The number of searches so far, for tests of cost.
   [[nodiscard]] std::size_t searches() const;
 
  private:
@@ -119,7 +119,7 @@ class Graph {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The same route travelled back.
+/// The same route in the opposite direction.
 Route reversed(const Route& route);
 
 }  // namespace gdr

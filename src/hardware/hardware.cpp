@@ -36,7 +36,7 @@ Fact<Bytes> Hardware::max_payload(DeviceId id) const {
   return {usual, Basis::assumed};
 }
 
-/// The device right below the root port that a device hangs below: a switch or the device itself.
+/// The device at the root port above a device: a switch or the device itself.
 DeviceId Hardware::top_of(DeviceId id) const {
   while (const auto above = switch_above(id)) id = *above;
   return id;
@@ -52,9 +52,9 @@ Fact<Bytes> Hardware::payload_setting(DeviceId id) const {
     if (top_of(other) != top_of(id)) continue;
     const Fact<Bytes> most = max_payload(other);
     if (most.basis == Basis::stated) told = std::min(most.value, told.value_or(most.value));
-    else if (most.basis == Basis::model) taken.value = std::min(taken.value, most.value);
+    else if (most.basis == Basis::model) taken = {std::min(taken.value, most.value), Basis::model};
   }
-  if (told) return {*told, taken.basis};
+  if (told) return stated(*told);
   return taken;
 }
 
@@ -80,7 +80,7 @@ Bytes Hardware::max_payload(const Route& route) const {
 
 namespace {
 
-/// What the model of a reading engine says of it.
+/// The read limits of an engine, from its model.
 struct ReadEngine {
   Bytes request;
   Bytes outstanding;
@@ -117,7 +117,7 @@ Bytes Hardware::outstanding_reads(VertexId engine, Bytes size) const {
   const ReadEngine usual = read_engine(*this, engine);
   const Bytes set = max_read_request(engine);
   Bytes all = usual.outstanding;
-  // The tags stay as many; each asks for less.
+  // The number of tags stays; each asks for less.
   if (set < usual.request) all = std::max(set, Bytes{all.count / usual.request.count * set.count});
   if (usual.requests)
     all = std::min(all, std::min(set, size) * static_cast<std::uint64_t>(*usual.requests));
@@ -234,7 +234,7 @@ Bandwidth Hardware::nvlink_bandwidth(DeviceId from, DeviceId to) const {
 
 std::optional<Bandwidth> Hardware::credit_bound(const Route& route) const {
   std::optional<Bandwidth> least;
-  // A port's share of a crossing: a switch is two ports.
+  // A port's share of a crossing: half of a switch's latency.
   const auto port = [&](VertexId id) -> Duration {
     switch (graph_->vertex(id).kind) {
       case VertexKind::gpu:

@@ -2,7 +2,7 @@
 
 #include "src/hardware/hardware.hpp"
 
-// How long things take.
+// Latencies of Hardware.
 
 namespace gdr {
 
@@ -60,7 +60,7 @@ Duration Hardware::crossing(const Route& route, std::size_t i) const {
       return pci_switch(at).latency.value;
     case VertexKind::host_bridge:
       time = cpu(at).root_port_latency.value;
-      // Turned round inside the host bridge: out by a root port as well.
+      // The route turns inside the host bridge, so it also leaves by a root port.
       if (before && after) time += cpu(at).root_port_latency.value + cpu(at).p2p_latency.value;
       return time;
     case VertexKind::socket:

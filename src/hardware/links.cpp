@@ -2,11 +2,11 @@
 
 #include "src/hardware/hardware.hpp"
 
-// PCIe links: what they run at, what they carry, what the ports above them let pass.
+// PCIe links: speed, payload, and the ACS bits of the ports above.
 
 namespace gdr {
 
-/// The switch that a device hangs below, if it does.
+/// The switch above a device, if there is one.
 std::optional<DeviceId> Hardware::switch_above(DeviceId id) const {
   const Host& host = host_of(id);
   const auto parent = device_index(host, host.devices.at(id.device).under);
@@ -57,7 +57,7 @@ Fact<std::optional<PcieLink>> Hardware::find_link(DeviceId id) const {
 
 Fact<std::optional<PcieLink>> Hardware::link(DeviceId id) const {
   if (const auto known = links_.find(id); known != links_.end()) return known->second;
-  // Functions of one card: what the file says of one of them, else the first one's.
+  // Functions of one card share a link: a stated one, else that of the first function.
   std::optional<Fact<std::optional<PcieLink>>> found;
   const Host& host = host_of(id);
   for (std::size_t i = 0; i < host.devices.size(); ++i) {
@@ -84,8 +84,7 @@ std::optional<PcieLink> Hardware::trainable_link(DeviceId id) const {
   if (shows_virtual_link(id)) return now;
   if (device(id).link_capability) return device(id).link_capability;
   const std::optional<PcieLink> own = named_model_link(id);
-  // A GPU that is joined to its CPU by NVLink has the PCIe lanes that its board gives it, not those
-  // of a slot.
+  // A GPU that NVLink joins to its CPU has the PCIe lanes of its board, not those of a slot.
   if (!own || graph_->has_c2c(graph_->device(id))) return std::nullopt;
   if (const auto port = port_link(id)) return common_link(*own, *port);
   return PcieLink{now ? std::min(now->generation, own->generation) : own->generation, own->width};

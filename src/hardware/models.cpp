@@ -6,12 +6,12 @@
 #include "src/common/error.hpp"
 #include "src/hardware/hardware.hpp"
 
-// Which model stands for what.
+// Which model each component has.
 
 namespace gdr {
 namespace {
 
-/// The links of QEMU's bridges and of what it passes through say 2.5 GT/s.
+/// QEMU shows this speed for its bridges and for devices that it passes through.
 bool runs_at_gen1(const Device& device) { return device.link && device.link->generation == 1; }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace gdr {
 
-/// What a NIC is wanted for, which decides the NICs that count.
+/// The use of a NIC, which decides the NICs that count.
 enum class NicUse {
   sockets,    ///< every NIC
   rdma,       ///< those that do RDMA

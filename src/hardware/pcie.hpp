@@ -5,7 +5,8 @@
 
 namespace gdr {
 
-// Arithmetic of a PCIe link, from the specification's numbers (models/pcie). All pure.
+// Arithmetic of a PCIe link, from the specification's numbers (models/pcie). All functions are
+// pure.
 
 /// Bytes on the wire around and in the payload: what a link carries for `payload` bytes of data.
 struct PcieTraffic {

@@ -8,7 +8,7 @@
 namespace gdr {
 namespace {
 
-/// The direct route with the detour from the switch where it turns up to the host bridge and back.
+/// The direct route with a detour from the switch where it turns, up to the host bridge and back.
 Route with_detour(const Graph& graph, const Route& direct, VertexId turn) {
   const Route up = graph.route_to_host_bridge(turn);
   const Route down = reversed(up);
@@ -23,8 +23,8 @@ Route with_detour(const Graph& graph, const Route& direct, VertexId turn) {
   return route;
 }
 
-/// The bits of the port above a vertex. Of a switch that only stated distances tell of, none are
-/// known.
+/// The ACS bits of the port above a vertex. They are unknown for a switch that follows only from
+/// stated distances.
 Fact<Acs> acs_above(const Hardware& hardware, VertexId below) {
   const Vertex& v = hardware.graph().vertex(below);
   if (hardware.graph().device_at(below) == nullptr) return {Acs{}, Basis::unknown};
@@ -84,8 +84,8 @@ PeerRoutes Hardware::peer_routes(VertexId initiator, VertexId target) const {
   const Fact<Acs> to_initiator = acs_above(*this, turn->to);
   routes.completions_redirected = {to_initiator.value.has(Acs::completion_redirect),
                                    to_initiator.basis};
-  // Requests that the device has translated itself (ATS) go direct where the port allows it (DT),
-  // whatever redirects others.
+  // Requests that the device has translated itself (ATS) take the direct route where the port
+  // allows it (DT), even if the port redirects others.
   if (routes.requests_redirected.value && to_target.value.has(Acs::direct_translated)) {
     const std::optional<bool> ats = graph_->device_at(initiator)->ats;
     routes.direct_translated = ats.value_or(false);
@@ -94,7 +94,7 @@ PeerRoutes Hardware::peer_routes(VertexId initiator, VertexId target) const {
   }
   const Host& host = topology().hosts.at(graph_->vertex(initiator).host);
   routes.translated = host.software.iommu == IommuMode::translate && !routes.direct_translated;
-  // Where the IOMMU's addresses send them up, the bits of the port decide nothing.
+  // Where the IOMMU's addresses send requests up, the bits of the port make no difference.
   if (!to_target.known() && !routes.translated)
     routes.open.push_back({OpenQuestion::Kind::acs, (turn - 1)->from});
   if (!to_initiator.known()) routes.open.push_back({OpenQuestion::Kind::acs, turn->to});

@@ -7,11 +7,11 @@
 
 namespace gdr {
 
-/// Something that a file does not say and that decides which route peer traffic takes.
+/// Something that decides the route of peer traffic and that the file does not state.
 struct OpenQuestion {
   enum class Kind {
     acs,  ///< the ACS control bits of the port above the device
-    ats,  ///< whether the device has ATS switched on: the port above it redirects and has DT
+    ats,  ///< whether the device has ATS on, where the port above it redirects and has DT
   };
   Kind kind = Kind::acs;
   VertexId device = 0;
@@ -20,27 +20,27 @@ struct OpenQuestion {
 
 /// How the TLPs of an initiator and its target travel over PCIe, with what ACS, ATS and the IOMMU
 /// do to them. Where the file leaves the route open, these are the routes that the simulator takes:
-/// direct where the ACS bits are not said, over the root port where ATS is not.
+/// direct where the ACS bits are not stated, over the root port where ATS is not.
 struct PeerRoutes {
-  Route direct;      ///< initiator to target, whatever redirects
+  Route direct;      ///< initiator to target, without redirection
   Route request;     ///< posted writes and read requests, initiator to target, with the detour to
                      ///< the root port if there is one
   Route completion;  ///< target to initiator, likewise
   bool parts_at_switch = false;
-  VertexId turn = 0;               ///< the switch where the route turns round, when parts_at_switch
-  Fact<bool> requests_redirected;  ///< by RR or EC of the port that decides
+  VertexId turn = 0;                  ///< the switch where the route turns, when parts_at_switch
+  Fact<bool> requests_redirected;     ///< by RR or EC of the port that decides
   Fact<bool> completions_redirected;  ///< by CR
   bool direct_translated =
       false;  ///< DT lets the initiator's ATS-translated requests pass where RR or EC stand
   bool translated = false;  ///< below a switch: the IOMMU's addresses take the requests up to the
-                            ///< root complex, whatever ACS says
-  std::vector<OpenQuestion> open;  ///< what the file would have to say for both routes to be sure:
-                                   ///< the requests' first
+                            ///< root complex, whatever the ACS bits are
+  std::vector<OpenQuestion> open;  ///< what the file would have to state for both routes to be
+                                   ///< sure, that of requests first
 
-  /// Whether requests or completions go up to the root complex and come back down: known as soon as
-  /// one of them is known to, or both are known not to.
+  /// Whether requests or completions go up to the root complex and come back down: known when one
+  /// of them is known to do so, or both are known not to.
   [[nodiscard]] Fact<bool> redirected() const;
-  /// What is open of the requests' route alone: all that posted writes depend on.
+  /// What is open about the route of requests alone, which is all that posted writes depend on.
   [[nodiscard]] std::vector<OpenQuestion> requests_open() const;
 };
 

@@ -25,7 +25,7 @@ const DeviceId* nic_of_host(const std::vector<DeviceId>& via, std::size_t host) 
   return nic == via.end() ? nullptr : &*nic;
 }
 
-/// Gives each GPU without a chosen NIC on its host the one that it is best used with.
+/// Gives each GPU without a chosen NIC on its host its best NIC.
 Transfer with_best_nics(const Topology& topology, const Verdict& verdict, Transfer transfer) {
   if (transfer.from.host == transfer.to.host) return transfer;
   for (const DeviceId end : {transfer.from, transfer.to}) {
@@ -82,7 +82,7 @@ std::vector<std::size_t> pairs_of(const Topology& topology, const Verdict& verdi
   return pairs;
 }
 
-/// Blocked decides; slow says more than unknown, and both more than works.
+/// The worst answer counts: blocked, then slow, then unknown, then works.
 int badness(PairAnswer answer) {
   switch (answer) {
     case PairAnswer::works:

@@ -12,19 +12,19 @@
 
 namespace gdr::study {
 
-/// What is asked: which bytes move by which path, how they are driven, and whether to say how far
-/// the answer may be off.
+/// A question: which bytes move by which path, how they are driven, and whether the answer needs a
+/// range.
 struct Question {
-  Transfer transfer;  ///< `via`: the NICs that were chosen; a GPU without one takes its best
+  Transfer transfer;  ///< `via`: the chosen NICs; a GPU without one takes its best
   sim::Options options;
   bool range = false;
 };
 
-/// Why a transfer takes a NIC.
+/// The reason for which a transfer takes a NIC.
 enum class NicReason {
   chosen,   ///< the question names it
   best,     ///< the verdict calls it the best NIC of the GPU
-  nearest,  ///< it is the nearest one to an end that has no best NIC
+  nearest,  ///< it is nearest to an end that has no best NIC
 };
 /// "chosen", "best", "nearest"
 std::string_view to_string(NicReason reason);
@@ -35,7 +35,7 @@ struct TakenNic {
   bool operator==(const TakenNic&) const = default;
 };
 
-/// Why a transfer is not predicted.
+/// The reason for which a transfer is not predicted.
 struct Refusal {
   enum class Kind {
     blocked,  ///< the verdict blocks a pair that the path needs
@@ -49,31 +49,31 @@ struct Refusal {
 };
 /// "blocked", "no-path"
 std::string_view to_string(Refusal::Kind kind);
-/// Sentences: what is in the way, and for a blocked pair the cure.
+/// Sentences: the obstacle and, for a blocked pair, its remedy.
 std::string reason_of(const Refusal& refusal, const Verdict& verdict);
 
-/// What the verdict and the planner say of a transfer, before any time is predicted. Every command
-/// that predicts, and `gdr emulate --compare`, begin with this.
+/// The verdict's and the planner's answer on a transfer, before any time is predicted. Every
+/// command that predicts, and `gdr emulate --compare`, begin with it.
 struct Admission {
-  Transfer transfer;               ///< `via` completed
-  std::vector<TakenNic> nics;      ///< of the side that the bytes leave, then of the other side
-  std::vector<std::size_t> pairs;  ///< that the path needs: indices in Verdict::pairs. GPU and NIC
-                                   ///< on either side for gdr, the two GPUs for p2p; empty for
-                                   ///< paths through host memory
+  Transfer transfer;           ///< `via` completed
+  std::vector<TakenNic> nics;  ///< on the side that the bytes leave, then on the other
+  std::vector<std::size_t>
+      pairs;  ///< indices in Verdict::pairs of those that the path needs: GPU and NIC on either
+              ///< side for gdr, the two GPUs for p2p; none for paths through host memory
   PairAnswer verdict = PairAnswer::works;  ///< the worst of the pairs
-  std::optional<std::size_t> worst;        ///< the pair that has it; nullopt: all pairs work
+  std::optional<std::size_t> worst;        ///< the pair with that answer; nullopt: all pairs work
   std::optional<Refusal> refusal;          ///< nullopt: it can be planned and predicted
 };
 
-/// `verdict` must be the one on the graph. A pair whose answer is unknown is admitted. Throws
-/// InputError when the ends or NICs of the transfer make no sense on this topology.
+/// `verdict` must be that of the graph. A pair whose answer is unknown is admitted. Throws
+/// InputError when the ends or NICs of the transfer are invalid on this topology.
 Admission admit(const Graph& graph, const ModelLibrary& models, const Verdict& verdict,
                 const Transfer& transfer);
 
 struct Answer {
   Admission admission;
   std::variant<sim::Prediction, Refusal> outcome;
-  std::optional<PredictionRange> range;  ///< where the question asks for it
+  std::optional<PredictionRange> range;  ///< set when the question asks for it
 
   /// nullptr: refused.
   [[nodiscard]] const sim::Prediction* prediction() const {

@@ -5,9 +5,9 @@
 
 namespace gdr::study {
 
-/// The first host of a topology and an equal one behind the topology's fabric. Without a fabric it
-/// is InfiniBand, or RoCE where no NIC of the host speaks InfiniBand: by its link layer where the
-/// file says it, else by its model.
+/// The first host of a topology and an equal one, joined by the topology's fabric. Where there is
+/// none, the fabric is InfiniBand, or RoCE if no NIC of the host has InfiniBand, by its stated link
+/// layer or else its model.
 Topology with_equal_host(const Topology& topology, const ModelLibrary& models);
 
 }  // namespace gdr::study

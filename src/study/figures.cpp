@@ -21,7 +21,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// A figure that makes sense: finite and positive.
+/// True for a usable figure: finite and positive.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -136,8 +136,8 @@ class Reader {
     return true;
   }
 
-  /// size count type redop root time algbw busbw #wrong: out of place. busbw is what each rank
-  /// sends a direction.
+  /// Columns: size count type redop root time algbw busbw #wrong, for out of place. busbw is what
+  /// each rank sends per direction.
   bool nccl(std::string_view text, const std::vector<std::string_view>& words) {
     if (has(text, "algbw") && has(text, "busbw")) {
       nccl_ = true;
@@ -204,7 +204,7 @@ class Reader {
     return *threads;
   }
 
-  /// -x 0 to 7: by GPUDirect Storage, without a GPU, or through host memory.
+  /// gdsio's -x 0 to 7: by GPUDirect Storage, without a GPU, or through host memory.
   void gdsio_way(std::string_view type, Figure& one) const {
     static constexpr std::array<std::string_view, 4> direct{"GPUD", "GPUD_ASYNC", "GPU_BATCH",
                                                             "GPU_BATCH_STREAM"};
@@ -214,7 +214,7 @@ class Reader {
     const bool staged = std::find(bounced.begin(), bounced.end(), type) != bounced.end();
     if (!gds && !staged && type != "CPUONLY")
       fail(fmt::format(
-          "XferType \"{}\" of gdsio: it is not known which way the data went; known are {} "
+          "XferType \"{}\" of gdsio: it is not known which path the data took; known are {} "
           "(GPUDirect Storage), {} (through host memory) and "
           "CPUONLY; leave the line out, or measure with -x 0, 1 or 2",
           text::printable(type, 40), fmt::join(direct, ", "), fmt::join(bounced, ", ")));

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 7> metric_names{
     "bandwidth",  "bandwidth-each-way", "bandwidth-to-the-end", "latency",
     "completion", "round-trip",         "loaded-latency"};
 
-/// Runs `parse` on the node's text; what it throws gets the node's place.
+/// Runs `parse` on the node's text; its errors get the node's place.
 template <typename Parse>
 auto parsed(const json::Node& node, Parse parse) {
   try {
@@ -55,13 +55,13 @@ void read_flows(json::ObjectReader& object, PublishedCase& published) {
   if (published.flows.empty()) flows->fail("\"flows\" is empty; list at least one");
 }
 
-/// What all cases of a file share.
+/// What the cases of a file share.
 struct Shared {
   PublishedCase base;
   std::string topologies;
 };
 
-/// What a metric cannot be taken of; empty: nothing.
+/// A sentence on why the metric cannot be computed for these flows; empty: it can.
 std::string contradiction(const PublishedCase& published) {
   const bool alone = published.metric == Metric::latency ||
                      published.metric == Metric::completion ||

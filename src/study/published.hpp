@@ -10,31 +10,31 @@
 
 namespace gdr::study {
 
-/// What a published figure counts.
+/// What a published figure measures.
 enum class Metric {
-  bandwidth,             ///< payload of all flows and directions together
-  bandwidth_each_way,    ///< the same over two: sources that run both directions and print one
-  bandwidth_to_the_end,  ///< flows that move the same bytes each: all of them over the time until
-                         ///< the last has ended
+  bandwidth,           ///< payload of all flows and directions together
+  bandwidth_each_way,  ///< half of `bandwidth`, for sources that run both directions and print one
+  bandwidth_to_the_end,  ///< flows that move equal bytes: all bytes over the time until the last
+                         ///< flow has ended
   latency,               ///< one message alone, until its last byte is visible in the target memory
   completion,            ///< one message alone, until the initiator has its completion
-  round_trip,            ///< a message there and its like back: twice the latency
-  loaded_latency,  ///< what a message takes when `depth` of them are under way: depth messages over
+  round_trip,            ///< a message and an equal one back: twice the latency
+  loaded_latency,  ///< time of a message when `depth` of them are under way: depth messages over
                    ///< the bandwidth
 };
 std::string_view to_string(Metric metric);
-/// GB/s (true) or us.
+/// True: the metric is in GB/s; false: in us.
 bool is_bandwidth(Metric metric);
 
 /// One published measurement as a run of the simulator.
 struct PublishedCase {
   std::string name;          ///< unique over all files
-  std::string file;          ///< where it stands
+  std::string file;          ///< the file that has the case
   std::string category;      ///< p2p, gdr, staged...
   std::string source;        ///< title and address
   std::string where;         ///< place in the source
   std::string platform;      ///< the machine's name in the file: records of one platform share it
-  std::string source_mark;   ///< words by which model files name this source; may be empty
+  std::string source_mark;   ///< text by which model files name this source; may be empty
   bool calibration = false;  ///< the figure was used to set a parameter
   std::string topology;      ///< path of the file
   std::vector<Setting> settings;
@@ -44,14 +44,13 @@ struct PublishedCase {
     std::vector<std::string> via;  ///< NICs
   };
   std::vector<Flow> flows;
-  Transfer transfer;  ///< path, operation, memory, size, window, initiator; its ends are those of
-                      ///< each flow
+  Transfer transfer;  ///< path, operation, memory, size, window, initiator; the ends are in `flows`
   sim::Options options;
   Metric metric = Metric::bandwidth;
   double measured = 0;  ///< GB/s (10^9 bytes) or us
 };
 
-/// A record that does not run, and why.
+/// A record that is not run, and the reason.
 struct LeftOut {
   std::string name;
   std::string file;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 2> memory_names{"gpu", "host"};
 constexpr std::array<std::string_view, 2> request_names{"fetch", "push"};
 
-/// Runs `parse` on the node's text; what it throws gets the node's place.
+/// Runs `parse` on the node's text; its errors get the node's place.
 template <typename Parse>
 auto parsed(const json::Node& node, Parse parse) {
   try {

@@ -5,8 +5,8 @@
 
 namespace gdr::study {
 
-// The JSON form of questions: docs/output.md, "The flows file". Members that are absent are as in a
-// Question that nothing was said of. Each throws InputError "FILE: at PATH: ...".
+// The JSON form of questions: docs/output.md, "The flows file". Absent members have the defaults of
+// Question. Each throws InputError "FILE: at PATH: ...".
 
 /// "path", "operation", "memory", "size", "initiator", "work_request", "inline", "pageable",
 /// "window".
@@ -18,7 +18,7 @@ void read_options(json::ObjectReader& object, sim::Options& options);
 
 /// All of them, and "range".
 Question read_question(const json::Node& node, const Topology& topology);
-/// What read_question() reads back as an equal question.
+/// The JSON from which read_question() reads an equal question.
 json::Value to_json(const Graph& graph, const Question& question);
 
 }  // namespace gdr::study

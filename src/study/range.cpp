@@ -12,7 +12,7 @@ namespace gdr::study {
 std::vector<Range> range_of(const Hardware& hardware,
                             const std::function<std::vector<double>(const Hardware&)>& predict) {
   const ModelLibrary& models = hardware.models();
-  const Hardware asking(hardware.graph(), models);  // remembers what this prediction asks alone
+  const Hardware asking(hardware.graph(), models);  // records the models that this prediction uses
   const std::vector<double> typical = predict(asking);
   const auto with = [&](const UncertainParameter& parameter, Bound bound) {
     const ModelLibrary other = varied(models, parameter, bound);
@@ -57,7 +57,7 @@ PredictionRange range_of(sim::Simulator& simulator, const Hardware& hardware,
     return std::vector<double>{p.latency.us(), p.bandwidth.gigabytes_per_second()};
   });
   PredictionRange range{std::move(ranges[0]), std::move(ranges[1])};
-  // No error of the model lifts a rate above what the ports signal.
+  // No error of the model lifts a rate above the signalling rate of the ports.
   for (const auto& nic : {plan.from_nic, plan.to_nic}) {
     if (!nic) continue;
     const Bandwidth port = hardware.port_rate(*nic);

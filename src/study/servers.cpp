@@ -11,7 +11,7 @@ namespace {
 
 using namespace literals;
 
-constexpr Bytes bulk = 256_MiB;  // long enough that the start does not count
+constexpr Bytes bulk = 256_MiB;  // long enough that the start does not matter
 constexpr Bytes small = 8_B;
 
 void count(const Verdict& verdict, Counts& counts) {
@@ -29,8 +29,8 @@ struct Flow {
   std::string name;
 };
 
-/// Each GPU to its counterpart through its best NIC. `column` counts those that the verdict lets go
-/// without host memory, and notes what is in the way of both paths.
+/// The transfers of each GPU to its counterpart through its best NIC. Counts in `column` those that
+/// the verdict admits without host memory, and notes the obstacle where neither path works.
 std::vector<Flow> flows_of(const Graph& graph, const ModelLibrary& models, const Verdict& verdict,
                            Column& column) {
   const Topology& two = graph.topology();

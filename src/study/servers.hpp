@@ -11,7 +11,7 @@
 
 namespace gdr::study {
 
-/// How many GPU-NIC pairs of a server have which answer.
+/// The number of GPU-NIC pairs of a server with each answer.
 struct Counts {
   std::size_t works = 0;
   std::size_t slow = 0;
@@ -19,23 +19,23 @@ struct Counts {
   std::size_t unknown = 0;
 };
 
-/// What one server is worth: its first host against an equal one, each GPU sending to its
-/// counterpart through its best NIC; by GPUDirect RDMA where the verdict lets it, staged through
-/// host memory where it does not.
+/// The figures of one server: its first host with an equal one, each GPU sending to its counterpart
+/// through its best NIC, by GPUDirect RDMA where the verdict admits it and else staged through host
+/// memory.
 struct Column {
   std::string name;
   std::size_t gpus = 0;
   std::size_t nics = 0;  ///< with RDMA
   Counts pairs;
-  std::size_t direct = 0;                  ///< GPUs that go by GPUDirect RDMA
-  std::optional<Bandwidth> alone;          ///< of a GPU that sends alone, the mean
-  std::optional<Bandwidth> together;       ///< of a GPU with all at once, the mean
-  std::optional<Bandwidth> least;          ///< of the GPU that gets the least with all at once
+  std::size_t direct = 0;                  ///< GPUs that use GPUDirect RDMA
+  std::optional<Bandwidth> alone;          ///< mean of the GPUs, each sending alone
+  std::optional<Bandwidth> together;       ///< mean of the GPUs, all sending at once
+  std::optional<Bandwidth> least;          ///< of the slowest GPU, all sending at once
   std::string worst;                       ///< that GPU, with its NIC: "gpu3 with nic1"
   std::optional<double> oversubscription;  ///< alone / together
-  std::optional<Duration> latency;         ///< of 8 B, the mean
+  std::optional<Duration> latency;         ///< mean of the GPUs, for 8 B
   std::optional<Bandwidth>
-      host_memory;   ///< reads and writes of host memory on one host, with all at once
+      host_memory;   ///< reads and writes of host memory on one host, all GPUs sending at once
   std::string note;  ///< why figures are missing
 };
 

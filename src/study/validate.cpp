@@ -23,8 +23,8 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
-/// The flows of a case as the verdict admits them: what it blocks was not measured on such a
-/// machine. Throws InputError with the reason.
+/// The flows of a case, with the NICs that the verdict chooses. Throws InputError with the reason
+/// where it blocks a flow: a blocked flow cannot have been measured on this machine.
 std::vector<Transfer> admitted(const Graph& graph, const ModelLibrary& models,
                                const Verdict& verdict, const PublishedCase& published) {
   const Topology& topology = graph.topology();

@@ -17,9 +17,9 @@ struct CaseResult {
   double low = 0;   ///< of the stated range...
   double high = 0;  ///< ...see Range
   sim::Bottleneck bottleneck;
-  std::shared_ptr<const Hardware> hardware;  ///< that it is of: what names need
-  std::vector<std::string>
-      estimates;  ///< parameters without a source that move the prediction most, with how much
+  std::shared_ptr<const Hardware> hardware;  ///< the machine of `bottleneck`, which its name needs
+  std::vector<std::string> estimates;        ///< the parameters without a source that change the
+                                             ///< prediction most, with their effect
 
   [[nodiscard]] double error() const { return predicted / published->measured - 1; }
   [[nodiscard]] bool in_range() const {
@@ -27,7 +27,7 @@ struct CaseResult {
   }
 };
 
-/// What errors look like over some cases.
+/// Statistics of the errors of some cases.
 struct Errors {
   std::size_t count = 0;
   double median = 0;        ///< of |error|
@@ -38,7 +38,7 @@ struct Errors {
 Errors errors_of(const std::vector<const CaseResult*>& results);
 
 /// Runs all cases; ranges only when asked for. `after_each` is called after each case. Throws
-/// InputError naming the case, also where the verdict blocks what it does.
+/// InputError naming the case, also where the verdict blocks a flow of it.
 std::vector<CaseResult> run_published(
     sim::Simulator& simulator, const ModelLibrary& models, const std::vector<PublishedCase>& cases,
     bool ranges, const std::function<void()>& after_each = [] {});

@@ -13,7 +13,7 @@ namespace {
 
 bool over_network(const Figure& figure) { return !figure.gpus && !of_storage(figure); }
 
-/// A topology with one thing different.
+/// A topology with one change.
 struct Variant {
   Condition condition;
   Topology topology;
@@ -74,7 +74,7 @@ std::vector<Variant> variants_of(const Topology& topology, const ModelLibrary& m
   return variants;
 }
 
-/// A NIC of another NUMA node than the one that is best: traffic then crosses sockets.
+/// A NIC on another NUMA node than the best one, so that traffic crosses sockets.
 std::optional<DeviceId> far_nic(const Hardware& hardware, DeviceId gpu) {
   for (const RankedNic& nic : hardware.nics_by_distance(gpu, NicUse::rdma))
     if (pcie_distance(hardware.graph(), gpu, nic.nic) == Distance::sys) return nic.nic;
@@ -96,7 +96,7 @@ class Fitter {
       note_blocked(judged.verdict, transfer.path, *answer.refusal());
   }
 
-  /// The bandwidth of transfers that go on side by side.
+  /// The bandwidth of transfers that run side by side.
   void add_together(const Judged& judged, const std::vector<Transfer>& transfers, int depth,
                     const Condition& condition) {
     std::vector<Transfer> admitted;
@@ -125,7 +125,7 @@ class Fitter {
     const double measured =
         figure.bandwidth ? figure.bandwidth->bytes_per_second : figure.latency->seconds;
     if (predicted <= 0) return;
-    // A change that changes nothing explains nothing.
+    // A change without effect on the prediction explains nothing.
     for (const Candidate& other : fit_.candidates)
       if (condition.change != Change::none && other.condition.change == Change::none &&
           other.path == path && std::abs(std::log(predicted / other.predicted)) < 0.03)
@@ -190,7 +190,7 @@ void conclude(Fit& fit) {
   std::stable_sort(
       fit.candidates.begin(), fit.candidates.end(),
       [](const Candidate& a, const Candidate& b) { return distance_of(a) < distance_of(b); });
-  // What nothing changes comes first of what fits alike.
+  // Of candidates that fit equally well, an unchanged topology comes first.
   if (!fit.candidates.empty()) {
     const double best = distance_of(fit.candidates.front());
     const auto plain =
@@ -203,7 +203,7 @@ void conclude(Fit& fit) {
   fit.advice = advice_of(fit);
 }
 
-/// What the tool measured may have gone any way that moves GPU memory; host memory goes one way.
+/// The paths that the tool may have measured.
 std::vector<PathKind> paths_of(const Figure& figure, const Graph& graph, const Transfer& transfer) {
   std::vector<PathKind> paths = usual_paths(graph, transfer);
   if (figure.peer_to_peer == true)
@@ -236,8 +236,8 @@ std::optional<DeviceId> gpu_of(const Topology& topology, const Ends& ends) {
   return gpus.empty() ? std::nullopt : std::optional(gpus.front());
 }
 
-/// Between drives and a GPU (or host memory): gdsio does not print how many drives its files are
-/// on, so that one is tried, and all.
+/// Fits a figure of drives and a GPU (or host memory). gdsio does not print how many drives hold
+/// its files, so one drive and all drives are tried.
 void fit_storage(sim::Simulator& simulator, const Topology& topology, const ModelLibrary& models,
                  const Ends& ends, Fit& fit) {
   const std::vector<DeviceId> drives = drives_of(topology, ends);
@@ -275,7 +275,8 @@ void fit_storage(sim::Simulator& simulator, const Topology& topology, const Mode
     }
 }
 
-/// The ends that a figure is of: as its tool says, as was asked, else GPU 0 of either host.
+/// The ends of a figure: those that its tool states, else those asked for, else GPU 0 of either
+/// host.
 void name_ends(const Topology& topology, const Ends& ends, Fit& fit) {
   const auto gpu = [&](std::size_t host, int number) {
     return topology.hosts.at(host).name + "/gpu" + std::to_string(number);
@@ -302,13 +303,13 @@ void fit_transfer(sim::Simulator& simulator, const Topology& topology, const Mod
   transfer.path = transfer.memory == MemoryKind::gpu ? PathKind::gdr : PathKind::rdma;
   const Admission direct = admit(as_is.graph, models, as_is.verdict, transfer);
   const auto nic = direct.nics.empty() ? std::nullopt : std::optional(direct.nics.front().nic);
-  // The NICs in use stay the same whatever is changed: a slower link would make others better.
+  // Every variant uses the same NICs; with a slower link, another NIC would be the best one.
   for (const TakenNic& taken : direct.nics) transfer.via.push_back(taken.nic);
   Fitter fitter(simulator, fit);
   for (const Variant& variant : variants_of(topology, models, transfer.from, nic)) {
     const Judged judged(variant.topology, models);
     for (const PathKind path : paths) {
-      // The other paths have limits of their own; only what is direct is tried with changes.
+      // tcp and nvlink are tried without changes only: other limits decide there.
       if (variant.condition.change != Change::none &&
           (path == PathKind::tcp || path == PathKind::nvlink))
         continue;

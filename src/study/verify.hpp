@@ -11,7 +11,7 @@
 
 namespace gdr::study {
 
-/// What is tried beside the topology as it is.
+/// The changes of the topology that are tried.
 enum class Change {
   none,
   half_lanes,         ///< a device's link has half of its lanes
@@ -20,32 +20,32 @@ enum class Change {
   half_port_rate,     ///< network ports run at half of their rate
   acs_redirects,      ///< ACS redirects at all ports
   far_nic,            ///< the NIC of another NUMA node is used
-  all_drives,         ///< the files are on all drives; the topology is as it is
+  all_drives,         ///< the files are on all drives; the topology is unchanged
 };
 
 struct Condition {
   Change change = Change::none;
-  std::string device;                  ///< of a link, or the far NIC: "h0/gpu0"
-  std::optional<PcieLink> link;        ///< of a link: what it is taken to run at
-  std::optional<PcieLink> usual_link;  ///< of a link: what the topology has
+  std::string device;                  ///< the device of the link, or the far NIC: "h0/gpu0"
+  std::optional<PcieLink> link;        ///< of a changed link: the assumed speed and width
+  std::optional<PcieLink> usual_link;  ///< of a changed link: those in the topology
   std::optional<Bandwidth> port_rate;  ///< half_port_rate: the half
   std::size_t drives = 0;              ///< all_drives
   bool operator==(const Condition&) const = default;
 
-  /// The topology has it otherwise.
+  /// True when the condition differs from the topology.
   [[nodiscard]] bool departs() const {
     return change != Change::none && change != Change::all_drives;
   }
 };
 
-/// What a figure may have come from.
+/// A possible explanation of a figure.
 struct Candidate {
   PathKind path = PathKind::gdr;
   Condition condition;
   double predicted = 0;  ///< bytes per second, or seconds
   double deviation = 0;  ///< measured / predicted - 1
 
-  /// Through bounce buffers in host memory.
+  /// True when the path uses bounce buffers in host memory.
   [[nodiscard]] bool staged() const { return path == PathKind::staged || path == PathKind::tcp; }
 };
 
@@ -53,10 +53,10 @@ enum class Sureness { sure, likely, open, none };
 /// "sure", "likely", "open", "none"
 std::string_view to_string(Sureness sureness);
 
-/// What to look at next.
+/// What to look at next, by the outcome.
 enum class Advice {
-  nothing,                ///< this is what the topology gives
-  compare_p2p_off,        ///< a latency that nothing here predicts
+  nothing,                ///< the figure is what the topology gives
+  compare_p2p_off,        ///< gdr does not predict this latency
   name_drives,            ///< no drive, or no GPU, is known
   vary_storage_run,       ///< nothing fits a figure of storage
   ask_gds_tools,          ///< several paths of storage fit
@@ -72,13 +72,13 @@ enum class Advice {
   test_gpu_memory,        ///< host memory was moved
 };
 
-/// A path that the verdict blocks on the topology as it is, so that no figure can come from it.
+/// A path that the verdict blocks on the unchanged topology, so that no figure can come from it.
 struct BlockedPath {
   PathKind path = PathKind::gdr;
-  std::string rule;  ///< of the finding that blocks it
+  std::string rule;  ///< rule of the finding that blocks it
 };
 
-/// A NIC whose model and rate the topology does not give.
+/// A NIC whose model and rate the topology does not state.
 struct AssumedNic {
   std::string nic;
   Bandwidth port_rate;
@@ -96,28 +96,28 @@ struct Fit {
 };
 
 bool of_storage(const Figure& figure);
-/// False for what no path here stands for: latencies of p2pBandwidthLatencyTest.
+/// False for figures that no path predicts: latencies of p2pBandwidthLatencyTest.
 bool is_predicted(const Figure& figure);
 /// How far a candidate is from its figure: |log(measured / predicted)|.
 double distance_of(const Candidate& candidate);
-/// What the topology gives as it is, by the direct path: what a figure should have been; nullptr:
-/// there is no direct path.
+/// The candidate of the unchanged topology and the direct path: what the figure should have been;
+/// nullptr: there is no direct path.
 const Candidate* usual(const Fit& fit);
 
-/// True when it is known (sure, likely) that a figure came over a detour that nobody asked for, or
-/// from something that is less than the topology says; and when a bandwidth that fits nothing is
-/// less than 70 % of what the direct path gives.
+/// True when a figure is known (sure, likely) to come from a detour that nobody asked for or from a
+/// machine that is less than the topology states, or when a bandwidth that fits nothing is less
+/// than 70 % of that of the direct path.
 bool is_downgrade(const Fit& fit);
 
-/// Which transfer figures are of, where their tool does not say.
+/// The ends of the measured transfer, where the tool does not print them.
 struct Ends {
   std::string from;
   std::string to;
 };
 
-/// Fits each figure to the paths that the verdict admits. Ends that are not given are GPU 0 of the
-/// first host and of the second one; a topology of one host gets an equal second one for tools that
-/// go over the network. Throws InputError for ends that do not exist.
+/// Fits each figure to the paths that the verdict admits. Ends default to GPU 0 of the first and of
+/// the second host; a topology of one host gets an equal second one for tools that use the network.
+/// Throws InputError for ends that do not exist.
 std::vector<Fit> fit(sim::Simulator& simulator, const Topology& topology,
                      const ModelLibrary& models, const std::vector<Figure>& figures,
                      const Ends& ends);

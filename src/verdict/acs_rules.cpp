@@ -8,7 +8,7 @@
 namespace gdr {
 namespace {
 
-/// The bits that redirect, of those that stand: "RR+CR".
+/// Those of the bits set that redirect: "RR+CR".
 std::string redirecting_bits(Acs acs) {
   return to_string(Acs{static_cast<std::uint16_t>(
       acs.bits & (Acs::request_redirect | Acs::completion_redirect | Acs::egress_control))});
@@ -38,8 +38,8 @@ std::string redirect_remedy(const PairContext& pair, Acs acs) {
          "pci=disable_acs_redir=PORT.";
 }
 
-/// Payload that the links between the switch where the pair meets and the root port carry; nullopt:
-/// not known.
+/// Payload bandwidth of the links between the switch where the pair meets and the root port;
+/// nullopt: not known.
 std::optional<Bandwidth> uplink_room(const PairContext& pair) {
   std::optional<Bandwidth> room;
   for (const Hop& hop : pair.graph().route_to_host_bridge(pair.routes.turn)) {

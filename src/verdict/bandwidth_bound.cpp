@@ -2,12 +2,12 @@
 
 #include "src/verdict/pair_context.hpp"
 
-// Upper bounds of what a pair carries, from Hardware's facts and without a simulation.
+// Upper bounds of a pair's bandwidth, from Hardware's facts and without a simulation.
 
 namespace gdr {
 namespace {
 
-/// Bounds that are so close to each other count as one.
+/// Bounds within this ratio count as equal.
 constexpr double alike = 1.001;
 
 void limit(AccessBound& bound, Bandwidth by) {
@@ -24,7 +24,7 @@ void limit_by_link(AccessBound& bound, Bandwidth by, const Hop& hop) {
   bound.links.push_back(hop);
 }
 
-/// What the DMA engine of the initiator carries; nullopt: not known.
+/// Bandwidth of the initiator's DMA engine; nullopt: not known.
 std::optional<Bandwidth> engine_rate(const PairContext& pair) {
   if (pair.kind == PairKind::gpu_gpu)
     return pair.hardware->gpu(pair.initiator).copy_bandwidth.value;
@@ -33,8 +33,8 @@ std::optional<Bandwidth> engine_rate(const PairContext& pair) {
   return dma ? std::optional(dma->value) : std::nullopt;
 }
 
-/// The links, crossbars, memories' and sockets' fabrics of a route. `wire_bytes(hop)`: what a PCIe
-/// link carries of it for each byte of payload.
+/// The bound by the links, crossbars, root complexes and socket links of a route.
+/// `wire_bytes(hop)`: bytes on a PCIe link per byte of payload.
 template <typename WireBytes>
 AccessBound route_bound(const PairContext& pair, const Route& route, WireBytes wire_bytes) {
   const Hardware& hardware = *pair.hardware;
@@ -63,7 +63,7 @@ bool over_c2c(const PairContext& pair) {
          pair.graph().has_c2c(pair.graph().device(pair.initiator));
 }
 
-/// An engine's rate is one of PCIe.
+/// An engine's rate limits only routes over PCIe.
 bool over_pcie(const Route& route) {
   return std::any_of(route.begin(), route.end(),
                      [](const Hop& hop) { return hop.kind == HopKind::pcie; });
@@ -86,7 +86,7 @@ AccessBound read_bound(const PairContext& pair) {
            (both ? request_traffic(layout, request, request).wire_bytes_per_byte : 0);
   });
   if (over_pcie(data)) limit(bound, engine_rate(pair));
-  // Many reads at a time: their size does not bound what is requested.
+  // Many reads are under way, so their size does not limit the bytes requested.
   limit(bound, read_window(hardware.outstanding_reads(initiator, request),
                            hardware.round_trip(requests, data)));
   if (c2c) return bound;
@@ -121,7 +121,7 @@ AccessBound write_bound(const PairContext& pair) {
   return bound;
 }
 
-/// All NVLinks of the pair together, both directions alike.
+/// The bandwidth of all NVLinks of the pair, equal in both directions.
 PairBounds nvlink_bounds(const PairContext& pair) {
   const auto route = pair.graph().nvlink_route(pair.graph().device(pair.initiator),
                                                pair.graph().device(pair.target));

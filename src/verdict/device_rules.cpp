@@ -20,7 +20,7 @@ void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
          fmt::format("The driver does not offer the memory of this class of GPU ({}) to other "
                      "PCIe devices{}.",
                      model.header.title,
-                     gpus && !patched ? ", unless it is one that was patched for that" : ""),
+                     gpus && !patched ? ", unless it was patched to do so" : ""),
          gpus && !patched
              ? "Use a data-centre or professional GPU; where the driver is patched, set "
                "\"patched_driver\" in \"software\"."
@@ -30,7 +30,7 @@ void gpu_class(const PairContext& pair, DeviceId id, RuleNotes& notes) {
         {"gpu-class-unknown", Effect::unknown, device_place(pair, id),
          "The file does not say which GPU this is, so whether its class can do GPUDirect RDMA is "
          "not known.",
-         "Name its model (models/gpu lists them; lspci -nn or nvidia-smi -L tells which it is)."});
+         "Name its model (models/gpu lists them; lspci -nn or nvidia-smi -L shows which it is)."});
   }
 }
 
@@ -81,7 +81,8 @@ void nic(const PairContext& pair, RuleNotes& notes) {
       notes.push_back(
           {"gdr-off", Effect::blocks, device_place(pair, id),
            "The driver or network plugin says that this device cannot do GPUDirect RDMA.",
-           "Look why: nvidia-peermem or dma-buf missing, a GPU class without it, or a plugin built "
+           "Find out why: nvidia-peermem or dma-buf missing, a GPU class without it, or a plugin "
+           "built "
            "without it "
            "(NCCL_DEBUG=INFO says)."});
 }

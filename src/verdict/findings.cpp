@@ -23,8 +23,7 @@ Severity severity_of(const RuleNote& note, const JudgedPair& pair) {
              : Severity::note;
 }
 
-/// What is said of one place (or, for place kind pair, of one pair), however many pairs it
-/// concerns.
+/// A note on one place (or, for place kind pair, on one pair) with all pairs that it concerns.
 struct Statement {
   const RuleNote* note = nullptr;
   Severity severity = Severity::note;
@@ -70,7 +69,7 @@ std::pair<std::string, long> numbered(const std::string& name) {
   return {name.substr(0, digits), std::stol(name.substr(digits))};
 }
 
-/// "gpu0-gpu3, gpu6": three and more in a row are drawn together.
+/// "gpu0-gpu3, gpu6": three or more in a row become a range.
 std::string names_text(const std::vector<std::string>& names, const std::string& prefix = "") {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < names.size();) {
@@ -88,7 +87,7 @@ std::string names_text(const std::vector<std::string>& names, const std::string&
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// "gpu0-gpu3 with each other" for all pairs of three and more GPUs; empty for others.
+/// "gpu0-gpu3 with each other" for all pairs among three or more GPUs; empty otherwise.
 std::string all_pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
   std::set<DeviceId> ids;
   for (const std::size_t i : pairs) {
@@ -103,8 +102,8 @@ std::string all_pairs_text(const std::vector<std::size_t>& pairs, const HostVerd
   return names_text(names) + " with each other";
 }
 
-/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0", of pairs of one kind: GPUs with the same partners
-/// stand together.
+/// "gpu0, gpu1 with nic2, nic3; gpu2 with nic0", for pairs of one kind: GPUs with the same partners
+/// are listed together.
 std::string alike_text(const std::vector<std::size_t>& pairs, const HostVerdict& verdict) {
   if (const std::string all = all_pairs_text(pairs, verdict); !all.empty()) return all;
   std::vector<std::string> order;
@@ -136,7 +135,7 @@ std::string pairs_text(const std::vector<std::size_t>& pairs, const HostVerdict&
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-/// Ports of one switch with the same bits stand together.
+/// Ports of one switch with the same bits are listed together.
 std::string ports_text(const FindingGroup& group, const std::string& host) {
   std::vector<Place> alike;  // what the ports have in common, in the order of the file
   std::map<Place, std::vector<std::string>> devices;

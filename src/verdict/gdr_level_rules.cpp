@@ -30,7 +30,7 @@ void nccl_rules(const PairContext& pair, const NcclDistances& nccl, RuleNotes& n
   notes.push_back({"gdr-level-too-low",
                    Effect::costs,
                    {},
-                   fmt::format("{} calls this way {} and with {} stages through host memory "
+                   fmt::format("{} rates this route {} and with {} stages through host memory "
                                "instead of using GPUDirect RDMA.",
                                pair.hardware->collective_library(pair.target),
                                nccl::to_string(type), nccl.level_text()),

@@ -12,8 +12,8 @@ using Rule = void (*)(const PairContext&, RuleNotes&);
 constexpr std::array<Rule, 8> rules{device_rules, software_rules, iommu_rules,    wiring_rules,
                                     acs_rules,    link_rules,     ordering_rules, network_rules};
 
-/// What decides, first: blocked whatever else is unknown; slow is an upper bound, which unknown
-/// facts can only lower.
+/// In order of precedence: blocked holds whatever else is unknown; slow is an upper bound, which
+/// unknown facts can only lower.
 constexpr std::array<std::pair<Effect, PairAnswer>, 4> deciding{
     {{Effect::blocks, PairAnswer::blocked},
      {Effect::slows, PairAnswer::slow},
@@ -40,8 +40,8 @@ JudgedPair judge_pair(const Hardware& hardware, PairKind kind, DeviceId from, De
   return pair;
 }
 
-/// For the choice of a NIC, a route that may well work counts like one that does: the nearer one is
-/// what software takes, and a far NIC is no better for the near one's bits being unknown.
+/// For the choice of a NIC, unknown counts like works: software takes the nearer NIC, and that its
+/// bits are unknown makes a far one no better.
 int rank(PairAnswer answer) {
   switch (answer) {
     case PairAnswer::works:
@@ -55,8 +55,8 @@ int rank(PairAnswer answer) {
   return 2;
 }
 
-/// Whether a NIC with a better answer takes the place of a nearer one: what is merely slow must
-/// truly be slower, by the bound.
+/// Whether a NIC with a better answer replaces a nearer one. A slow one is replaced only if its
+/// bound is lower.
 bool replaces(const JudgedPair& better, const JudgedPair& near) {
   if (near.answer == PairAnswer::blocked) return true;
   const auto least = [](const JudgedPair& pair) {
@@ -66,9 +66,9 @@ bool replaces(const JudgedPair& better, const JudgedPair& near) {
   return least(better) > least(near);
 }
 
-/// The best pair of each GPU, as indices of `pairs`: those of GPUs and NICs, GPU by GPU. Hardware
-/// ranks NICs by distance, as the planner of transfers takes them; the verdict adds the answers:
-/// the nearest NIC is the best one, too, unless another has a better answer and replaces it.
+/// The best pair of each GPU, as indices of `pairs` (GPU-NIC pairs, ordered by GPU). Hardware ranks
+/// NICs by distance, as for the planner of transfers; the nearest one is best unless one with a
+/// better answer replaces it.
 std::vector<std::size_t> best_of(const Hardware& hardware, const std::vector<JudgedPair>& pairs) {
   constexpr int distances = static_cast<int>(Distance::none) + 1;
   std::map<std::pair<DeviceId, DeviceId>, std::size_t> index;
@@ -130,8 +130,8 @@ void add_rules_of_use(HostVerdict& verdict, const NcclDistances& nccl) {
     verdict.pairs[verdict.best[index]].notes.push_back(std::move(note));
 }
 
-/// AMD's server processors put each socket's memory into one NUMA node (NPS1) or up to four. NCCL's
-/// files have NUMA nodes without saying which share a socket, so they do not tell.
+/// AMD's server processors put each socket's memory into one NUMA node (NPS1) or up to four. This
+/// is unknown for NCCL's files, which do not state which NUMA nodes share a socket.
 bool has_one_node_per_socket(const Hardware& hardware) {
   constexpr std::int64_t server_channels = 8;
   const Host& host = hardware.topology().hosts.front();
@@ -188,9 +188,9 @@ HostVerdict judge_host(const Hardware& hardware) {
   if (no_gpus_reach_each_other(verdict) && has_one_node_per_socket(hardware))
     note("staging-limited-by-nps1",
          "No two GPUs can reach each other, so their traffic is staged through host memory, which "
-         "is slow with one NUMA node a "
+         "is slow with one NUMA node per "
          "socket (NPS1): 6 GB/s were seen, and 8 to 21 GB/s with four.",
-         "First remove what blocks the pairs; for what stays staged, set NPS4 (four NUMA nodes a "
+         "First remove what blocks the pairs; for what stays staged, set NPS4 (four NUMA nodes per "
          "socket) in the BIOS.");
   const bool gpus = !devices_of_kind(graph.topology(), DeviceKind::gpu).empty();
   if (!gpus)

@@ -9,7 +9,7 @@
 
 namespace gdr {
 
-/// A pair with its context and what the rules said of it.
+/// A pair with its context and its rules' notes.
 struct JudgedPair {
   PairContext context;
   nccl::PathType nccl_type = nccl::PathType::dis;  ///< NCCL's word for its route
@@ -18,8 +18,7 @@ struct JudgedPair {
   bool used = false;  ///< the best GPU-NIC pair of a GPU
 };
 
-/// A finding before it is written: what equal notes about several pairs, devices or ports of a host
-/// have in common.
+/// A finding before it is written: equal notes about several pairs, devices or ports of a host.
 struct FindingGroup {
   std::string rule;
   Severity severity = Severity::note;
@@ -37,13 +36,13 @@ struct HostVerdict {
   std::vector<FindingGroup> findings;
 };
 
-/// The note that makes the pair's answer what it is; nullptr: the pair works.
+/// The note that decides the pair's answer; nullptr: the pair works.
 const RuleNote* deciding_note(const JudgedPair& pair);
 
 /// Judges the only host of a topology.
 HostVerdict judge_host(const Hardware& hardware);
 
-/// Puts equal notes together and gives them their severity, errors first.
+/// Merges equal notes and gives them their severity, errors first.
 std::vector<FindingGroup> group_findings(const std::vector<JudgedPair>& pairs);
 
 /// "h0/sw0 downstream ports of h0/gpu0, h0/nic0, bits RR+CR"

@@ -11,21 +11,21 @@ constexpr const char* remedy =
 
 constexpr const char* remedy_or_state =
     "Boot with iommu=pt (passthrough), or switch the IOMMU off in the BIOS or with intel_iommu=off "
-    "or amd_iommu=off; where ib_write_bw --use_cuda brings the right bytes, set "
+    "or amd_iommu=off; where ib_write_bw --use_cuda transfers the right bytes, set "
     "\"maps_peer_memory\" in \"software\".";
 
 constexpr const char* untranslated =
     "The IOMMU translates, and GPU drivers give peers untranslated addresses: transfers hang, "
     "fault "
-    "or bring zeros.";
+    "or read zeros.";
 
 struct Said {
   Effect effect = Effect::blocks;
   const char* reason = "";
 };
 
-/// NVIDIA's driver maps memory for NICs through the IOMMU with dma-buf; without, machines are known
-/// that work and machines that do not.
+/// With dma-buf, NVIDIA's driver maps memory for NICs through the IOMMU. Without dma-buf, some
+/// machines are known to work and others not to.
 Said of_nic(const PairContext& pair) {
   if (dma_buf_possible(pair).value_or(false))
     return {Effect::slows,
@@ -40,7 +40,7 @@ Said of_nic(const PairContext& pair) {
     return {Effect::may_block,
             "The IOMMU translates, and the file does not say whether the GPU driver maps peer "
             "memory through it. Where the driver gives peers untranslated addresses, transfers "
-            "hang, fault or bring zeros."};
+            "hang, fault or read zeros."};
   return {Effect::blocks, untranslated};
 }
 
@@ -66,8 +66,8 @@ void translating(const PairContext& pair, RuleNotes& notes) {
   }
   const bool nvidia_nic = pair.kind == PairKind::gpu_nic && !pair.hardware->is_amd_gpu(pair.target);
   const Said said = nvidia_nic ? of_nic(pair) : Said{Effect::blocks, untranslated};
-  // Also between host bridges: there, too, each access waits for the IOMMU, so that such a pair is
-  // no detour round it.
+  // This also holds between host bridges, where each access waits for the IOMMU as well, so that
+  // such a pair does not avoid it.
   notes.push_back({"iommu-translating", said.effect, pairs_place(), said.reason,
                    said.effect == Effect::may_block ? remedy_or_state : remedy});
 }

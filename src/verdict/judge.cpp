@@ -46,7 +46,7 @@ Pair written_pair(const JudgedPair& judged, const std::string& host, std::size_t
   return pair;
 }
 
-/// The finding that holds what decides the pair.
+/// The finding with the note that decides the pair's answer.
 std::optional<std::size_t> deciding_finding(const HostVerdict& judged, std::size_t pair) {
   const RuleNote* note = deciding_note(judged.pairs[pair]);
   if (note == nullptr) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<std::size_t> deciding_finding(const HostVerdict& judged, std::size
   return std::nullopt;
 }
 
-/// The pairs of one host as they are written, with their bandwidths.
+/// The pairs of one host in the verdict's form, with their bandwidths.
 std::vector<Pair> written_pairs(const HostVerdict& host, const std::string& name) {
   std::vector<Pair> pairs;
   for (const JudgedPair& judged : host.pairs) {
@@ -71,7 +71,7 @@ std::vector<Pair> written_pairs(const HostVerdict& host, const std::string& name
   return pairs;
 }
 
-/// Errors first; the pairs' indices of findings follow.
+/// Sorts errors first and adapts the pairs' indices of findings.
 void sort_findings(Verdict& verdict) {
   std::vector<std::size_t> order(verdict.findings.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -142,7 +142,7 @@ std::vector<std::vector<std::size_t>> same_hosts(const Topology& topology) {
 Verdict judge(const Graph& graph, const ModelLibrary& models) {
   const Topology& topology = graph.topology();
   struct Judged {
-    Topology alone;  // each host by itself: a cluster costs what its different hosts cost
+    Topology alone;  // one host at a time, so that equal hosts cost nothing extra
     std::unique_ptr<Graph> graph;
     std::unique_ptr<Hardware> hardware;
     HostVerdict verdict;

@@ -12,8 +12,7 @@ struct ListedBridge {
   bool same_bridge_only;  ///< REQ_SAME_HOST_BRIDGE
 };
 
-/// pci_p2pdma_whitelist of Linux 7.1, without the accelerators that stand on root buses of their
-/// own.
+/// pci_p2pdma_whitelist of Linux 7.1, without the accelerators that are on root buses of their own.
 constexpr std::array<ListedBridge, 12> listed{{{"8086:3c00", true},
                                                {"8086:3c01", true},
                                                {"8086:2f00", true},
@@ -35,7 +34,7 @@ bool is_zen(const CpuModel& cpu) {
   });
 }
 
-/// The host bridge above a device in the file, if it is there.
+/// The host bridge above a device, if the file has it.
 std::optional<std::size_t> bridge_above(const Host& host, std::size_t device) {
   for (std::optional<std::size_t> at = device; at; at = device_index(host, host.devices[*at].under))
     if (host.devices[*at].kind == DeviceKind::host_bridge) return at;

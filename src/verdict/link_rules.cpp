@@ -37,7 +37,7 @@ void degraded(const PairContext& pair, DeviceId id, RuleNotes& notes) {
        "riser and BIOS, and retrain the link."});
 }
 
-/// A link without a stated capability, against what the models of both its ends could train.
+/// Compares a link without a stated capability with what the models of both ends could train.
 void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const Device& device = pair.device(id);
   if (!device.link || device.link_capability || pair.hardware->shows_virtual_link(id)) return;
@@ -48,7 +48,7 @@ void below_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   if (now >= could) return;
   Effect effect = now < pair.could_carry * 0.5 ? Effect::slows : Effect::costs;
   if (pair.kind == PairKind::gpu_nic && id == pair.initiator) {
-    if (pair.hardware->network_rate(id) > now) return;  // nic-wider-than-slot says it
+    if (pair.hardware->network_rate(id) > now) return;  // nic-wider-than-slot reports it
     effect = Effect::informs;
   }
   notes.push_back(
@@ -72,7 +72,7 @@ void above_device(const PairContext& pair, DeviceId id, RuleNotes& notes) {
                    "Check \"link\" and \"model\" in the file."});
 }
 
-/// NCCL's table of speeds has 64 GT/s since 2.11.4; what it does not know it takes for 8 GT/s.
+/// NCCL's table of speeds has 64 GT/s since 2.11.4; it takes unknown speeds for 8 GT/s.
 void generation_six(const PairContext& pair, DeviceId id, RuleNotes& notes) {
   const std::string& version = pair.host().software.nccl_version;
   const std::optional<PcieLink>& link = pair.device(id).link;
@@ -106,11 +106,11 @@ void slot(const PairContext& pair, RuleNotes& notes) {
   const Device& nic = pair.initiator_device();
   const auto link = pair.hardware->link(pair.initiator);
   if (!link.value || pair.hardware->shows_virtual_link(pair.initiator)) return;
-  // Of a slot that nobody stated, with a port of a kind that nobody named, nothing is known.
+  // Nothing is known of a slot without a stated link below a port without a named model.
   if (link.basis != Basis::stated &&
       !(link.basis == Basis::model && pair.hardware->fastest_slot(pair.from.host)))
     return;
-  // A link that could do more is link-degraded's business.
+  // link-degraded reports a link below its capability.
   const PcieLink slot_link = nic.link_capability.value_or(*link.value);
   const Bandwidth room = pair.hardware->payload_rate(slot_link, pair.max_payload);
   const Bandwidth network = pair.hardware->network_rate(pair.initiator);
@@ -134,16 +134,15 @@ void read_requests(const PairContext& pair, RuleNotes& notes) {
   if (!nic.max_read_request || *nic.max_read_request >= model.max_read_request.value) return;
   notes.push_back(
       {"small-read-requests", Effect::costs, device_place(pair, pair.initiator),
-       fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are on "
-                   "their way at a "
-                   "time, so reads of GPU memory slow down.",
+       fmt::format("The NIC reads in requests of {} where its driver sets {}: fewer bytes are in "
+                   "flight at a time, so reads of GPU memory slow down.",
                    to_string(*nic.max_read_request), to_string(model.max_read_request.value)),
        "Set a larger Max_Read_Request_Size: setpci -s NIC CAP_EXP+8.w as root, bits 12 to 14 (5 is "
        "4096 B)."});
 }
 
 /// The sender's maximum payload must fit every port that its TLPs pass: a switch or device set to
-/// less drops them as malformed. Through a root complex TLPs are made anew.
+/// less drops them as malformed. A root complex makes new TLPs.
 void payload_mismatch(const PairContext& pair, RuleNotes& notes) {
   if (pair.route != PairRoute::pci_switch) return;
   for (const auto& [sender, receiver] :
@@ -194,7 +193,7 @@ std::vector<std::pair<std::size_t, RuleNote>> sharing_rules(
     const std::optional<PcieLink> link = first.hardware->link(uplink).value;
     if (sharing.size() < 2 || !link) continue;
     const Bandwidth room = first.hardware->payload_rate(*link, first.max_payload);
-    // A NIC that serves several GPUs brings its rate once.
+    // A NIC that serves several GPUs counts once.
     std::map<DeviceId, Bandwidth> by_nic;
     for (const std::size_t i : sharing)
       by_nic[pairs[i]->initiator] = std::max(by_nic[pairs[i]->initiator], pairs[i]->could_carry);

@@ -22,8 +22,8 @@ PairRoute route_of(const PairContext& pair) {
   return sockets ? PairRoute::socket_link : PairRoute::host_bridge;
 }
 
-/// What a guest shows below a switch that is not QEMU's is taken as it stands; what meets only at
-/// the CPU may meet elsewhere in truth.
+/// True when the file may not show the pair's real route. A guest's switch that is not QEMU's is
+/// believed; devices that meet only at the CPU of a guest may really meet elsewhere.
 bool hidden(const PairContext& pair) {
   if (pair.distance == Distance::unknown) return true;
   if (pair.graph().stated_distance(pair.from, pair.to)) return false;
@@ -38,7 +38,8 @@ bool hidden(const PairContext& pair) {
   });
 }
 
-/// Not what the link runs at: a worse slot must not make the rest of the route look better.
+/// The link's potential, not its present speed: a worse slot must not make the rest of the route
+/// look better.
 Bandwidth link_could_carry(const PairContext& pair, DeviceId id) {
   const std::optional<PcieLink> now = pair.hardware->link(id).value;
   const std::optional<PcieLink> best = pair.hardware->trainable_link(id);
@@ -89,8 +90,8 @@ std::optional<Bandwidth> ForwardLimit::least() const {
 
 namespace {
 
-/// The CPU whose limits hold for data on its way through the root complex: that of the host bridge
-/// where the data leaves it.
+/// The CPU whose limits hold for data through the root complex: that of the host bridge where the
+/// data leaves it.
 const CpuModel& forwarding_cpu(const PairContext& pair, const Route& data) {
   const auto last = std::find_if(data.rbegin(), data.rend(), [&](const Hop& hop) {
     return pair.graph().vertex(hop.from).kind == VertexKind::host_bridge;
@@ -102,11 +103,11 @@ const CpuModel& forwarding_cpu(const PairContext& pair, const Route& data) {
 
 ForwardLimit forward_limit(const PairContext& pair) {
   // What ACS or the IOMMU sends up from a switch comes back down the same root port and crosses
-  // nothing but that port.
+  // nothing else.
   if (pair.cpu == nullptr || pair.tree_hidden || !pair.through_root_complex() ||
       pair.routes.parts_at_switch)
     return {};
-  // Over NVLink or C2C the CPU's fabric delivers to the GPU, no root port does.
+  // Over NVLink or C2C the CPU's fabric delivers to the GPU, not a root port.
   if (pair.graph().has_c2c(pair.graph().device(pair.target)) ||
       pair.graph().has_c2c(pair.graph().device(pair.initiator)))
     return {};

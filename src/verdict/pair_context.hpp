@@ -8,11 +8,11 @@
 
 namespace gdr {
 
-/// Everything the rules ask about a pair, found once.
+/// Everything that the rules need to know about a pair, computed once.
 struct PairContext {
   const Hardware* hardware = nullptr;
   PairKind kind = PairKind::gpu_nic;
-  DeviceId from;  ///< as the pair is written
+  DeviceId from;  ///< in the order of the pair's name
   DeviceId to;
   DeviceId initiator;  ///< NIC, first GPU or drive
   DeviceId target;     ///< the GPU that is read and written
@@ -22,12 +22,12 @@ struct PairContext {
   PairRoute route = PairRoute::none;
   PeerRoutes routes;
   KernelP2pdma kernel = KernelP2pdma::unknown;
-  const CpuModel* cpu = nullptr;  ///< nullptr: the file does not say which CPU it is
+  const CpuModel* cpu = nullptr;  ///< nullptr: the file does not name the CPU
   bool tree_hidden = false;  ///< a virtual machine, virtual bridges or a cut source hide what the
                              ///< pair's route really is
   Bytes max_payload;         ///< largest TLP payload that everything on the direct route takes
-  Bandwidth could_carry;     ///< what the slower device could carry in a slot that fits it, or the
-                             ///< NIC's network ports
+  Bandwidth could_carry;     ///< the least of what either device could carry in a slot that fits it
+                             ///< and of the NIC's network ports
 
   [[nodiscard]] const Host& host() const { return hardware->host_of(from); }
   [[nodiscard]] const Device& device(DeviceId id) const { return hardware->device(id); }
@@ -42,8 +42,7 @@ struct PairContext {
 PairContext make_pair_context(const Hardware& hardware, PairKind kind, DeviceId from, DeviceId to);
 
 /// What the CPU forwards from one root port to another on the pair's route; nullopt where it does
-/// not limit (as on the way back down the same root port, after a redirect) or the CPU is not
-/// known.
+/// not limit (as down the same root port after a redirect) or the CPU is not known.
 struct ForwardLimit {
   std::optional<Bandwidth> read;
   std::optional<Bandwidth> write;
@@ -52,24 +51,24 @@ struct ForwardLimit {
 };
 ForwardLimit forward_limit(const PairContext& pair);
 
-/// What bounds an access of a pair.
+/// The bound of a pair's reads or writes.
 struct AccessBound {
   Bandwidth rate;
-  std::vector<Hop> links;  ///< the links that bound it; empty: something else does
+  std::vector<Hop> links;  ///< the links that set it; empty: something else does
 };
-/// Upper bounds of the initiator's reads of the target and of its writes; nullopt: not known (the
-/// NVLinks' generation).
+/// Upper bounds of the initiator's reads and writes of the target; nullopt: not known (the NVLinks'
+/// generation).
 struct PairBounds {
   std::optional<AccessBound> read;
   std::optional<AccessBound> write;
 };
-/// Along the routes that the simulator takes, as hardware.peer_routes() has them.
+/// They follow the routes that the simulator takes, those of Hardware::peer_routes().
 PairBounds pair_bounds(const PairContext& pair);
 /// The rates alone.
 PairBandwidth bandwidth_bound(const PairContext& pair);
 
-/// Devices whose upward links the pair is known to use, each once: both ends, the switches between
-/// and, after a redirect, the uplink.
+/// The devices whose upward links the pair is known to use, each once: both ends, the switches
+/// between them and, after a redirect, the uplink.
 std::vector<DeviceId> links_on_route(const PairContext& pair);
 
 /// "12.3 GB/s"

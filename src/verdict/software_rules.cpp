@@ -17,7 +17,7 @@ bool old_cuda(const Software& software) {
   return !software.cuda.empty() && version_before(software.cuda, first_dma_buf_cuda);
 }
 
-/// Too old for NVIDIA's open kernel modules, which dma-buf export needs.
+/// True for a GPU too old for NVIDIA's open kernel modules, which dma-buf export needs.
 bool old_gpu(const PairContext& pair) {
   const auto& capability = pair.hardware->gpu(pair.target).compute_capability;
   return capability && capability->value < turing;
@@ -104,9 +104,8 @@ void software_rules(const PairContext& pair, RuleNotes& notes) {
         {"peermem-unknown", decides ? Effect::unknown : Effect::informs, host_place(),
          decides ? "The file does not say whether nvidia-peermem is loaded, and dma-buf cannot "
                    "take its place."
-                 : "The file says neither that nvidia-peermem is loaded nor that dma-buf works; "
-                   "the verdict holds "
-                   "when one of them does.",
+                 : "The file states neither that nvidia-peermem is loaded nor that dma-buf "
+                   "works; the verdict assumes that one of them does.",
          "Look with lsmod for nvidia_peermem and set \"nvidia_peermem\" in \"software\"."});
   }
   if (software.nvidia_peermem == true && !software.kernel.empty() &&

@@ -18,20 +18,20 @@ enum class PairKind { gpu_nic, gpu_gpu, nvme_gpu };
 /// "gpu-nic", "gpu-gpu", "nvme-gpu"
 std::string_view to_string(PairKind kind);
 
-/// Where the traffic turns round: a PCIe switch, a host bridge (or several of one socket), the link
-/// between sockets, NVLink.
+/// Where the paths from both devices meet: a PCIe switch, a host bridge (or several of one socket),
+/// the link between sockets, NVLink.
 enum class PairRoute { pci_switch, host_bridge, socket_link, nvlink, none };
 /// "switch", "host-bridge", "socket-link", "nvlink", "none"
 std::string_view to_string(PairRoute route);
 
-/// What Linux' P2PDMA rule (drivers/pci/p2pdma.c) says of a pair.
+/// The answer of Linux' P2PDMA rule (drivers/pci/p2pdma.c) for a pair.
 enum class KernelP2pdma { direct, through_host_bridge, refused, unknown };
 /// "direct", "through-host-bridge", "refused", "unknown"
 std::string_view to_string(KernelP2pdma answer);
 
 /// slow: it works, but the CPU's peer-to-peer limits or a link leave less than half of what the
 /// slower of the two devices could carry, or an IOMMU translates each access. unknown: the file
-/// does not say what decides.
+/// lacks what decides.
 enum class PairAnswer { works, slow, blocked, unknown };
 std::string_view to_string(PairAnswer answer);
 
@@ -58,8 +58,8 @@ struct Pair {
   PairAnswer answer = PairAnswer::unknown;
   PairBandwidth bandwidth;                ///< empty when blocked or unknown
   std::vector<std::string> findings;      ///< rule names
-  std::optional<std::size_t> decided_by;  ///< index in Verdict::findings of the one that makes the
-                                          ///< answer what it is; nullopt: the pair works
+  std::optional<std::size_t> decided_by;  ///< index in Verdict::findings of the one that decides
+                                          ///< the answer; nullopt: the pair works
   bool operator==(const Pair&) const = default;
 };
 
@@ -73,13 +73,13 @@ struct Finding {
   std::string where;               ///< "h0/sw0 downstream port of h0/gpu0, bit RR"
   std::string message;             ///< one sentence: the reason, with numbers
   std::string remedy;              ///< one sentence
-  std::vector<std::size_t> pairs;  ///< indices in Verdict::pairs of those that it concerns
+  std::vector<std::size_t> pairs;  ///< indices in Verdict::pairs of the pairs that it concerns
   bool operator==(const Finding&) const = default;
 };
 
-/// The NIC a GPU is best used with: the nearest one, unless that is blocked or slow and another
-/// with a better answer has more bandwidth; GPUs that share their set of equally good NICs take
-/// them in turn.
+/// The best NIC of a GPU: the nearest one, unless it is blocked, or is slow and another with a
+/// better answer has more bandwidth. GPUs with the same set of equally good NICs are assigned
+/// round-robin.
 struct BestPair {
   std::size_t host = 0;
   std::string gpu;
@@ -97,13 +97,12 @@ struct Verdict {
 /// The finding that decides the answer of a pair; nullptr for one that works.
 const Finding* finding_of(const Verdict& verdict, const Pair& pair);
 
-/// Upper bound from the links' payload rates, peer-to-peer, BAR and engine limits, read window and
-/// posted credits of a pair.
+/// Upper bound of a pair from the links' payload rates, peer-to-peer, BAR and engine limits, read
+/// window and posted credits.
 PairBandwidth bandwidth_bound(const Hardware& hardware, DeviceId initiator, DeviceId target);
 
-/// Judges every GPU-NIC, GPU-GPU and NVMe-GPU pair of each host. Hosts that differ in nothing but
-/// their name are judged once. Throws InputError when a model that the topology names does not
-/// exist.
+/// Judges every GPU-NIC, GPU-GPU and NVMe-GPU pair of each host. Hosts that differ only in their
+/// name are judged once. Throws InputError when a model that the topology names does not exist.
 Verdict judge(const Graph& graph, const ModelLibrary& models);
 
 /// Hosts that are equal but for their name, as lists of indices in file order.

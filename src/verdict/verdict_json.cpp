@@ -5,7 +5,7 @@
 namespace gdr {
 namespace {
 
-/// GB/s to three digits after the point: nothing here is known better.
+/// GB/s to three decimal places, the most that is meaningful here.
 json::Value bandwidth_json(const std::optional<Bandwidth>& bandwidth) {
   if (!bandwidth) return nullptr;
   return std::round(bandwidth->gigabytes_per_second() * 1000) / 1000;

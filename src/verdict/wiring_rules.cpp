@@ -13,7 +13,7 @@ std::string limit_text(const ForwardLimit& limit) {
   return "its limits are not known";
 }
 
-/// The rule's name and what the route is, for a pair that does not meet below one switch.
+/// The rule's name and a description of the route, for a pair that does not meet below one switch.
 struct Crossing {
   std::string rule;
   std::string what;
@@ -27,7 +27,7 @@ Crossing crossing_of(const PairContext& pair) {
             "The devices hang below two NUMA nodes, and the file does not say whether these are of "
             "one socket; if not, peer traffic crosses a "
             "socket link",
-            "See lscpu for the NUMA nodes of each socket, put them right in \"sockets\" and "
+            "See lscpu for the NUMA nodes of each socket, correct them in \"sockets\" and "
             "\"numa_nodes\" and leave out \"sockets_known\"."};
   if (pair.route == PairRoute::socket_link && pair.distance != Distance::node_or_sys) {
     const std::string link = pair.cpu != nullptr && pair.cpu->socket_link_name
@@ -41,15 +41,15 @@ Crossing crossing_of(const PairContext& pair) {
       "Use a pair below one PCIe switch, or move one card to a slot below the other's switch.";
   if (pair.distance == Distance::phb_or_node)
     return {"through-host-bridge",
-            "Peer traffic goes through the CPU's root complex, by which host bridges the file does "
-            "not say",
+            "Peer traffic goes through the CPU's root complex; the file does not say by which host "
+            "bridges",
             remedy};
   if (pair.distance == Distance::node_or_sys)
     return {
         "numa-unknown",
         "Peer traffic goes through the CPU from one host bridge to another, and the file does not "
         "say whether these are of one NUMA node",
-        "Import the output of lspci -vvv or nvidia-smi topo -m as well: both say the NUMA nodes."};
+        "Import the output of lspci -vvv or nvidia-smi topo -m as well: both show the NUMA nodes."};
   if (pair.distance == Distance::phb)
     return {"through-host-bridge",
             "Peer traffic goes through the CPU's root complex, inside one host bridge", remedy};
@@ -57,8 +57,8 @@ Crossing crossing_of(const PairContext& pair) {
           "Peer traffic goes through the CPU from one host bridge to another", remedy};
 }
 
-/// How far the CPU forwards: true when it does on this route, nullopt when the file does not say
-/// which host bridges are used.
+/// True when the CPU forwards on this route; nullopt when the file does not say which host bridges
+/// are used.
 std::optional<bool> forwards(const PairContext& pair) {
   if (pair.cpu->p2p_forwarding.value == "all") return true;
   if (pair.distance == Distance::node_or_sys) return std::nullopt;
@@ -135,8 +135,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
     if (pair.kind == PairKind::nvme_gpu)
       remedy =
           "Use a drive below the GPU's own switch; for others GPUDirect Storage may copy through "
-          "host memory (gdscheck -p "
-          "tells).";
+          "host memory (gdscheck -p shows it).";
     const bool guess = crossing.rule == "sockets-unknown" || crossing.rule == "numa-unknown";
     if (guess) remedy = crossing.remedy;
     notes.push_back({crossing.rule,
@@ -154,7 +153,7 @@ void wiring_rules(const PairContext& pair, RuleNotes& notes) {
          "Peer traffic goes through the CPU and the file does not say which CPU it is, so whether "
          "and how fast it "
          "forwards is not known.",
-         "Name the CPU's model in \"sockets\" (models/cpu lists them; lscpu tells which it is)."});
+         "Name the CPU's model in \"sockets\" (models/cpu lists them; lscpu shows which it is)."});
   if (root_complex && pair.cpu != nullptr && pair.route != PairRoute::pci_switch)
     forwarding_rule(pair, notes);
   p2pdma_rule(pair, notes);

@@ -1,5 +1,5 @@
-// Every file of models/ and topologies/ loads, and a topology survives being written and read
-// again.
+// Every file of models/ and topologies/ loads, and a topology that is written and read again stays
+// equal.
 #include <gtest/gtest.h>
 
 #include <algorithm>

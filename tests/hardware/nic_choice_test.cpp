@@ -16,7 +16,7 @@ TEST(NicChoice, DevicesWithTheSameBestNicsTakeThemInTurn) {
             (std::vector<std::optional<DeviceId>>{nic(0), nic(1), nic(2), nic(0), std::nullopt}));
 }
 
-/// The best NICs by the verdict and by the data paths, of GPUs that the two are equally good for.
+/// The best NICs of GPUs by the verdict and by the data paths, where both NICs are equally good.
 std::vector<std::pair<std::string, std::string>> choices(const Topology& topology) {
   const Graph graph(topology);
   const Hardware hardware(graph, verdict_test::models());

@@ -16,9 +16,9 @@
 #include "tests/support/shared.hpp"
 #include "tests/support/simulation.hpp"
 
-// The verdict, the predictions and the guests' PCI registers are drawn from one Hardware: of one
-// file they say the same. Here this is held for single machines and, with facts taken out one at a
-// time, for every machine that there is.
+// The verdict, the predictions and the guests' PCI registers use one Hardware, so they must agree
+// on one file. Checked for single machines and for every machine of the project, whole and with
+// single facts left out.
 
 namespace gdr::sim {
 namespace {
@@ -38,7 +38,7 @@ struct Machine {
   Hardware hardware;
 };
 
-/// What the guest of the first host shows of links: by device.
+/// The links that the guest of the first host shows, by device.
 std::map<std::size_t, PcieLink> guest_links(const Machine& machine) {
   const Host& host = machine.topology.hosts.front();
   const emu::PcieTree tree = emu::pcie_tree(host, 0, emu::gpu_memory(machine.hardware, 0),
@@ -60,8 +60,8 @@ std::map<std::size_t, PcieLink> guest_links(const Machine& machine) {
   return links;
 }
 
-/// The guest's links are Hardware's, but for those that software shows: these the guest shows as
-/// well. What is merely assumed is not shown.
+/// The guest's links are Hardware's, except that it also shows links that software shows. It does
+/// not show assumed ones.
 void expect_guest_has_the_links(const Machine& machine) {
   const Host& host = machine.topology.hosts.front();
   const auto shown = guest_links(machine);
@@ -103,7 +103,7 @@ ResourceId link_of(const Graph& graph, const Hop& hop) {
           hop.up ? Direction::up : Direction::down};
 }
 
-/// A prediction against the bounds of the accesses that it consists of.
+/// Compares a prediction with the bounds of its accesses.
 void compare(const Machine& machine, const Transfer& transfer,
              const std::vector<AccessBound>& bounds) {
   const Prediction predicted = predict(simulator(), machine.hardware, transfer, {128, 64});
@@ -141,7 +141,8 @@ void compare_local(const Machine& machine, DeviceId initiator, DeviceId target) 
   compare(machine, transfer, {*bounds.read});
 }
 
-/// The NIC of one host reads its GPU, that of the other writes its own. `two`: the machine doubled.
+/// The NIC of one host reads its GPU, and that of the other writes its own. `two`: the machine
+/// doubled.
 void compare_network(const Machine& two, DeviceId gpu, DeviceId nic) {
   if (two.hardware.nic(nic).rdma.value == "none") return;
   const DeviceId far_gpu{1, gpu.device};
@@ -158,7 +159,7 @@ void compare_network(const Machine& two, DeviceId gpu, DeviceId nic) {
        *pair_bounds(make_pair_context(two.hardware, PairKind::gpu_nic, far_gpu, far_nic)).write});
 }
 
-/// Where another NIC than the nearest is best, its answer is better.
+/// Where the best NIC is not the nearest, its answer is better.
 void expect_one_best_nic(const Machine& machine) {
   const Verdict verdict = judge(machine.graph, models());
   const auto good = [](PairAnswer answer) {
@@ -179,7 +180,7 @@ void expect_one_best_nic(const Machine& machine) {
   }
 }
 
-/// One host with some facts taken out, and which.
+/// One host with a fact left out, and its name.
 struct Variant {
   std::string without;
   Topology topology;
@@ -206,7 +207,7 @@ std::vector<Variant> variants_of(const Topology& topology) {
   return variants;
 }
 
-/// Some pairs of each kind, so that time suffices.
+/// One random pair of each kind, to save time.
 template <typename Random>
 void compare_some_pairs(const Topology& topology, Random& random) {
   const auto any = [&](const std::vector<DeviceId>& ids) { return ids[random() % ids.size()]; };
@@ -221,7 +222,8 @@ void compare_some_pairs(const Topology& topology, Random& random) {
   if (!nics.empty()) compare_network(Machine(doubled(topology)), any(gpus), any(nics));
 }
 
-/// Every machine that the project ships, and every listing beside the tree that can be imported.
+/// Every machine that the project ships, and every capture in tests/data and the shared corpus that
+/// can be imported.
 std::vector<Topology> every_machine() {
   namespace fs = std::filesystem;
   std::vector<Topology> machines;
@@ -242,7 +244,7 @@ std::vector<Topology> every_machine() {
     try {
       machines.push_back(import_machine(std::vector<std::string>{file}, &models()));
     } catch (const InputError&) {
-      continue;  // ImportCorpus holds which may be refused
+      continue;  // ImportCorpus checks which may be refused
     }
   }
   for (Topology& machine : machines) machine.hosts.resize(1);
@@ -252,7 +254,7 @@ std::vector<Topology> every_machine() {
 TEST(OneTruth, BoundsPredictionsAndGuestsAgreeWithAnyFactLeftOut) {
   constexpr std::uint32_t seed = 20;
   constexpr std::size_t most =
-      4;  // variants of a machine, drawn with the seed, so that time suffices
+      4;  // variants per machine, the unchanged one and others drawn with the seed, to save time
   std::mt19937 random(seed);
   std::size_t count = 0;
   for (const Topology& topology : every_machine()) {
@@ -283,7 +285,7 @@ json::Value document(const std::string& host, int hosts) {
       "t.json");
 }
 
-/// As lspci -tv and lscpu give it: no link is stated but the drive's.
+/// As imported from lspci -tv and lscpu: only the drive's link is stated.
 const char* const gen4_server = R"("sockets": [{"name": "cpu0", "model": "epyc-milan"}],
   "numa_nodes": [{"name": "numa0", "socket": "cpu0"}],
   "devices": [
@@ -325,7 +327,8 @@ TEST(OneTruth, ALinkThatNobodyStatesIsNoFasterThanTheCpusPorts) {
       << slot->message;
   Transfer rdma = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::rdma, bulk);
   const Prediction predicted = lab.run(rdma);
-  // The GPU takes TLPs of 256 B only; with the 512 B of NIC and CPU the slot carries a little more.
+  // The GPU takes TLPs of up to 256 B; with the 512 B of NIC and CPU the slot carries a little
+  // more.
   EXPECT_LT(predicted.bandwidth, lab.hardware.payload_rate({4, 16}, 512_B));
   EXPECT_TRUE(is(predicted.bottleneck, ResourceKind::link));
   const auto guest = guest_links(Machine(lab.topology));
@@ -379,7 +382,7 @@ TEST(OneTruth, ARouteThatTheFileLeavesOpenIsSaidToBe) {
   const OpenQuestion ats{OpenQuestion::Kind::ats, lab.graph.device(copy.from)};
   EXPECT_EQ(up.stages.front().open, std::vector<OpenQuestion>{ats});
 
-  // Said, nothing is open; without the bits, these are.
+  // With ATS stated nothing is open; without the ACS bits, they are.
   const Lab on(document(below_a_switch(software, R"("RR", "DT")"), 1), {"h0/gpu0.ats=true"});
   EXPECT_TRUE(on.run(copy).stages.front().open.empty());
   EXPECT_GT(on.run(copy).bandwidth.gigabytes_per_second(), 20.0);

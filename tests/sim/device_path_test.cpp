@@ -4,8 +4,8 @@
 #include "src/study/range.hpp"
 #include "tests/support/simulation.hpp"
 
-// Paths with one end in host memory or a drive, GPUs that post, and the mechanisms that published
-// figures show: against hand arithmetic.
+// Paths with one end in host memory or a drive, GPUs that post, and mechanisms that published
+// figures show, compared with hand arithmetic.
 
 namespace gdr::sim {
 namespace {
@@ -31,7 +31,7 @@ TEST(DevicePaths, SmallReadsAreBoundByRequestsInFlight) {
   const Lab lab(bench_file);
   const NicModel& nic = models().nic("nfp-6000");
   const CpuModel& cpu = models().cpu("broadwell-ep");
-  // Request and data: adapter and root port each way, and the memory.
+  // Request and data each pass adapter and root port, and the memory takes its time.
   const Duration loop =
       (nic.pcie_latency.value + cpu.root_port_latency.value) * 2 + cpu.memory_latency.value;
   const double expected = static_cast<double>(nic.reads_in_flight->value) * 64 / loop.seconds / 1e9;
@@ -95,8 +95,8 @@ TEST(DevicePaths, ADriveIsBoundByItsMediumAndItsCommands) {
   EXPECT_GT(bounced.latency, direct.latency);
 }
 
-/// What is written through bounce buffers starts with the first of them: a message larger than all
-/// of them ends, too, and a small one does not wait for itself.
+/// A write through bounce buffers starts when the first is full: a message larger than all of them
+/// ends as well, and a small one does not wait for itself.
 TEST(DevicePaths, ABouncedWriteIsACommandForEachBuffer) {
   const Lab lab("topologies/servers/dgx-2.json");
   const double medium = models().nvme("gen3").write_bandwidth.value.gigabytes_per_second();
@@ -108,7 +108,8 @@ TEST(DevicePaths, ABouncedWriteIsACommandForEachBuffer) {
   }
 }
 
-/// One message at a time: the bandwidth is the message over the time until its sender knows.
+/// One message at a time: the bandwidth is its size over the time until the sender knows of its
+/// end.
 TEST(DevicePaths, DepthOneIsAMessageAtATime) {
   const Lab host("topologies/servers/dgx-2.json");
   const Lab two("topologies/clusters/two-dgx-a100.json");
@@ -144,7 +145,7 @@ TEST(DevicePaths, TwoDrivesShareNothingBelowTheLink) {
                predict_streams(simulator(), lab.hardware, transfers, {}).sum.gigabytes_per_second(),
                0.01);
   transfers.push_back(between(lab, "h0/nvme2", "h0/gpu0", PathKind::gds, 1_MiB));
-  // The third meets the root complex.
+  // With the third, the root complex limits.
   expect_close("three drives, GB/s",
                models().cpu("broadwell-ep").p2p_write_bandwidth->value.gigabytes_per_second(),
                predict_streams(simulator(), lab.hardware, transfers, {}).sum.gigabytes_per_second(),
@@ -157,8 +158,8 @@ TEST(DevicePaths, ModeratedCompletionsMakeBatches) {
   const double each = gbps(lab, transfer, {8, 1, false, 1});
   const double batches = gbps(lab, transfer, {8, 1, false, 8});
   const double single = gbps(lab, transfer, {1, 1, false, 1});
-  // A batch of 8 takes 8 messages on the wire and the loop that one message has beside its own time
-  // there.
+  // A batch of 8 takes the time of 8 messages on the wire and of a message's loop without its own
+  // time there.
   const double on_wire_us = 131072 / (each * 1e3);
   const double loop_us = 131072 / (single * 1e3) - on_wire_us;
   expect_close("8 messages a completion, GB/s", 8 * 131072 / ((8 * on_wire_us + loop_us) * 1e3),
@@ -255,7 +256,7 @@ TEST(DevicePaths, PageableCopiesAreACoresWork) {
 }
 
 TEST(DevicePaths, GpusOfTwoBoardsHaveNoNvlinkWithoutOne) {
-  // The file of the DGX-2 cannot say how its two boards' NVSwitches are joined.
+  // The file of the DGX-2 cannot state how its two boards' NVSwitches are joined.
   const Lab lab("topologies/servers/dgx-2.json");
   for (const PathKind path : {PathKind::nvlink, PathKind::load_store}) {
     EXPECT_GT(lab.run(between(lab, "h0/gpu0", "h0/gpu7", path, 8_B)).latency, Duration{});
@@ -285,7 +286,7 @@ TEST(DevicePaths, EndsInHostMemory) {
   EXPECT_EQ(from_label(lab.graph, remote), "h0/numa1");
   EXPECT_EQ(to_label(lab.graph, remote), "h0/nic0");
   const CpuModel& cpu = models().cpu("broadwell-ep");
-  // There and back, and the 64 B take their share of the window's rate, which is slower, too.
+  // Once in each direction; the 64 B also take longer at the window's lower rate.
   const double share = 1.0 / static_cast<double>(models().nic("nfp-6000").reads_in_flight->value);
   expect_close("farther by the socket link, ns",
                cpu.socket_link_latency->value.ns() * 2 * (1 + share),

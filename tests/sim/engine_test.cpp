@@ -5,7 +5,7 @@
 #include "sim/engine/steady.hpp"
 #include "tests/support/simulation.hpp"
 
-// The engine against arithmetic, on scenarios written by hand.
+// The engine compared with arithmetic, on scenarios written by hand.
 
 namespace gdr::sim {
 namespace {
@@ -36,9 +36,9 @@ TEST(Engine, OneGranule) {
   expect_close("64 B, ns", 152, o.flows[0].first_arrival.ns(), 1e-6);
 }
 
-// A pipeline: sum of latencies, the first granule through the faster stages, all granules through
-// the slowest. 16 granules of 4096 B over 40, 10 and 20 GB/s: 102.4 + 16 x 409.6 + 204.8 ns and 3 x
-// 100 ns.
+// A pipeline: sum of latencies, the first piece through the faster stages, all pieces through the
+// slowest. 16 pieces of 4096 B over 40, 10 and 20 GB/s: 102.4 + 16 x 409.6 + 204.8 ns and 3 x 100
+// ns.
 TEST(Engine, PipelineOfGranules) {
   const Scenario s{
       {{.units_per_second = 40e9}, {.units_per_second = 10e9}, {.units_per_second = 20e9}},
@@ -46,12 +46,12 @@ TEST(Engine, PipelineOfGranules) {
             64_KiB)}};
   expect_close("pipeline, ns", 102.4 + 16 * 409.6 + 204.8 + 300,
                simulator().run(s).flows[0].first_arrival.ns(), 1e-5);
-  // Twice the granule: the fill costs twice as much, the rest is the same.
+  // Pieces twice as large: filling the pipeline costs twice as much, the rest is the same.
   Scenario coarse = s;
   for (StageSpec& spec : coarse.flows[0].stages) spec.granule = 8192_B;
-  expect_close("8 KiB granules, ns", 204.8 + 8 * 819.2 + 409.6 + 300,
+  expect_close("8 KiB pieces, ns", 204.8 + 8 * 819.2 + 409.6 + 300,
                simulator().run(coarse).flows[0].first_arrival.ns(), 1e-5);
-  // One link's rate: the second stage at 40 GB/s leaves the third as the slowest.
+  // With the second stage at 40 GB/s the third is the slowest.
   Scenario faster = s;
   faster.resources[1].units_per_second = 40e9;
   expect_close("faster middle, ns", 102.4 + 102.4 + 16 * 204.8 + 300,
@@ -70,13 +70,12 @@ TEST(Engine, LatencyIsNotOccupancy) {
                simulator().run(s).flows[0].first_arrival.us(), 1e-3);
 }
 
-// A window of 8 KiB over a loop of 1 us and the granule's own 163.84 ns each: two granules of 4 KiB
-// a loop.
+// A window of 8 KiB over a loop of 1 us and 163.84 ns for each piece: two pieces of 4 KiB per loop.
 TEST(Engine, WindowOverALoop) {
   Scenario s{{{.units_per_second = 25e9}}, {flow({stage({0}, 4096_B, 1_us)}, 4096_B, 0)}};
   s.flows[0].windows.push_back({.limit = 8192_B});
-  // The second granule waits for the first to be sent; the third for the first to arrive: period
-  // 1163.84 ns for two.
+  // The second piece waits for the first to be sent, the third for the first to arrive: two per
+  // 1163.84 ns.
   expect_close("window of two, GB/s", 2 * 4096 / 1163.84,
                simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
   s.flows[0].windows[0].limit = 16384_B;
@@ -87,8 +86,8 @@ TEST(Engine, WindowOverALoop) {
                simulator().run(s).flows[0].rate.gigabytes_per_second(), 1e-3);
 }
 
-// Two equal flows halve a link; without contention (a link each) they do not. A model without
-// sharing fails here.
+// Two equal flows on one link get half of it each, and with one link per flow all of it. A model
+// without sharing fails here.
 TEST(Engine, FlowsShareALink) {
   const FlowSpec both = flow({stage({0}, 4096_B)}, 1_MiB);
   const Outcome shared = simulator().run({{{.units_per_second = 20e9}}, {both, both}});
@@ -116,7 +115,7 @@ TEST(Engine, LateFlow) {
   }
 }
 
-// Extrapolation against the full run: the same end, far fewer granules.
+// Extrapolation compared with the full run: the same end with far fewer pieces.
 TEST(Engine, ExtrapolationEqualsTheFullRun) {
   Scenario s{
       {{.units_per_second = 27e9}, {.units_per_second = 24e9}, {.units_per_second = 27e9}},
@@ -139,7 +138,7 @@ TEST(Engine, AResourceUsedTwice) {
                1e-5);
 }
 
-// Requests of a read use the other direction at the same time: alone they cost nothing...
+// Requests of a read use the opposite direction at the same time: alone they cost nothing...
 TEST(Engine, ReadRequestsAgainstData) {
   StageSpec read = stage({0}, 4096_B);
   read.request_resources = {1};
@@ -148,8 +147,7 @@ TEST(Engine, ReadRequestsAgainstData) {
   const Outcome alone = simulator().run(
       {{{.units_per_second = 25e9}, {.units_per_second = 25e9}}, {flow({read}, 4096_B, 0)}});
   expect_close("reads alone, GB/s", 25, alone.flows[0].rate.gigabytes_per_second(), 1e-3);
-  // ...beside writes that fill it they take 24 bytes for each 512 of data read: both end when the
-  // work is done.
+  // ...beside writes that fill that direction they take 24 bytes per 512 bytes read.
   const Outcome both =
       simulator().run({{{.units_per_second = 25e9}, {.units_per_second = 25e9}},
                        {flow({read}, 16_MiB), flow({stage({1}, 4096_B)}, 16_MiB)}});
@@ -161,11 +159,11 @@ TEST(Engine, SetUpOccupies) {
   StageSpec spec = stage({0}, 4096_B);
   spec.setup = 100_ns;
   const Outcome o = simulator().run({{{.units_per_second = 40.96e9}}, {flow({spec}, 4096_B, 0)}});
-  expect_close("100 ns and 100 ns a granule, GB/s", 4096 / 200.0,
+  expect_close("100 ns and 100 ns per piece, GB/s", 4096 / 200.0,
                o.flows[0].rate.gigabytes_per_second(), 1e-3);
 }
 
-// Both sides of the edge: two blocks that agree are not enough, three are.
+// Two blocks that agree are not enough; three are.
 TEST(SteadyRate, NeedsThreeBlocksThatAgree) {
   SteadyRate rate(100, 1e-3);
   rate.add(0, 0);

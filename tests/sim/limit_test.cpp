@@ -1,5 +1,5 @@
-// What a prediction says it is limited by, where explain draws it, and what follows for parameters
-// that have slack.
+// What limits a prediction, where explain draws the limit, and what follows for parameters with
+// slack.
 #include <cmath>
 
 #include "src/catalog/model_variation.hpp"
@@ -23,7 +23,7 @@ Transfer between_ends(const Lab& lab, const std::string& from, const std::string
   return transfer;
 }
 
-/// One request at a time is paced by its own latency, not by what is busiest in it.
+/// With one request at a time its own latency sets the pace, not its busiest resource.
 TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
   const Lab lab("topologies/servers/dgx-a100.json");
   const Bandwidth medium = models().nvme("gen4").write_bandwidth.value;
@@ -56,7 +56,7 @@ TEST(Limit, OneRequestAtATimeIsTheLimitOfStorage) {
   EXPECT_TRUE((flash->step == StepId{.kind = StepKind::command, .by = nvme}));
 }
 
-/// Links that explain marks: STEP FROM > TO.
+/// The links that explain marks: STEP FROM > TO.
 std::vector<std::string> marked(const Lab& lab, const Transfer& transfer) {
   std::vector<std::string> links;
   const Explanation explanation = explain(simulator(), lab.hardware, transfer, {});
@@ -79,12 +79,13 @@ TEST(Limit, IsMarkedAtTheLinksThatItIs) {
   EXPECT_EQ(marked(slow, slow.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 1_MiB)),
             Links{"2 h0/sw0 > h0/nic0"});
   EXPECT_EQ(marked(lab, lab.transfer("h0/gpu0", "h0/gpu1", PathKind::nvlink, 1_MiB)).size(), 1U);
-  // A limit of the root complex on peer reads is no link.
+  // A limit of the root complex on peer reads marks no link.
   const Lab far(one_nic);
   EXPECT_EQ(marked(far, far.transfer("h0/gpu2", "h1/gpu2", PathKind::gdr, 1_MiB)), Links{});
 }
 
-/// Every uncertain parameter low and high, once with what slack tells and once really run.
+/// Every uncertain parameter low and high, once with reuse where there is slack and once really
+/// run.
 void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Options& options) {
   SCOPED_TRACE(std::string(to_string(transfer.path)) + " " + to_string(transfer.size));
   std::vector<ModelLibrary> libraries;
@@ -114,7 +115,7 @@ void expect_near_is_exact(const Lab& lab, const Transfer& transfer, const Option
     worst = std::max(worst, std::abs(near[i] / exact - 1));
     moved += std::abs(exact / typical - 1) > 0.02 ? 1 : 0;
   }
-  std::printf("%zu variations, %zu move the rate, worst deviation %.2f %%, granules run: %.0f %%\n",
+  std::printf("%zu variations, %zu move the rate, worst deviation %.2f %%, pieces run: %.0f %%\n",
               libraries.size(), moved, worst * 100,
               100.0 * static_cast<double>(middle - begin) /
                   static_cast<double>(simulator().transfers() - begin));

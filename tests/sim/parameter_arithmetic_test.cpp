@@ -2,8 +2,8 @@
 
 #include "tests/support/simulation.hpp"
 
-// Single terms of the model against arithmetic that is done here: each of these once survived being
-// dropped or scaled, since no other test depends on it alone.
+// Single terms of the model compared with arithmetic: no other test fails when one of these is
+// dropped or scaled.
 
 namespace gdr::sim {
 namespace {

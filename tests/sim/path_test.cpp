@@ -3,8 +3,7 @@
 #include "src/common/error.hpp"
 #include "tests/support/simulation.hpp"
 
-// The model of each path against arithmetic that is done here, and against what is known of the DGX
-// A100.
+// The model of each path compared with arithmetic and with published figures of the DGX A100.
 
 namespace gdr::sim {
 namespace {
@@ -16,8 +15,8 @@ const std::string dgx = "topologies/clusters/two-dgx-a100.json";
 double gbps(const Prediction& p) { return p.bandwidth.gigabytes_per_second(); }
 
 // The read window: with read requests of 128 B the 128 tags of a 64 KiB window at 512 B ask for 16
-// KiB. The round trip is worked out from the components: NIC 65, two switches 105 each, GPU 65 one
-// way; 300 in the GPU: 2 x 340 + 300 = 980 ns. 16384 / 980 ns.
+// KiB. The round trip follows from the components: NIC 65, two switches 105 each, GPU 65 one way;
+// 300 in the GPU: 2 x 340 + 300 = 980 ns. 16384 / 980 ns.
 TEST(Paths, ReadWindow) {
   const Lab lab(dgx, {"h0/nic0.max_read_request=128B"});
   const Prediction p = lab.run(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_MiB));
@@ -25,8 +24,8 @@ TEST(Paths, ReadWindow) {
   EXPECT_TRUE(is(p.bottleneck, LimitKind::read_window));
 }
 
-// Posted-write credits: a port that gives back 16 KiB of credit (the GPU's) over twice both ports'
-// crossings.
+// Posted-write credits: the GPU's port gives back 16 KiB of credit after twice the crossing of both
+// ports.
 TEST(Paths, PostedCredits) {
   const Lab lab(two_switch_host(), {});
   const auto route = lab.graph.local_route(lab.graph.device(find_device(lab.topology, "gpu0")),
@@ -55,17 +54,17 @@ TEST(Paths, TwoFlowsShareAnUplink) {
   const double one = run({{"gpu0", "gpu2"}});
   // 23 GB/s of payload to one root port, as the CPU's model says; the links could do 27.2.
   expect_close("one flow between switches, GB/s", 23, one, 1e-2);
-  // Two flows over the same uplink: 27.223 GB/s of payload together, but towards one root port
-  // still 23.
+  // Two flows over the same uplink could have 27.223 GB/s of payload together, but towards one root
+  // port only 23.
   expect_close("two flows, one uplink, GB/s", 23, run({{"gpu0", "gpu2"}, {"gpu1", "gpu3"}}), 1e-2);
-  // Inside their own switches nothing is shared.
+  // Flows inside different switches share nothing.
   expect_close("two flows, own switches, GB/s", 2 * 27.223,
                run({{"gpu0", "gpu1"}, {"gpu2", "gpu3"}}), 1e-2);
 }
 
 // ACS redirect sends peer traffic up the switch's uplink and down again: a lone flow keeps its rate
-// (one direction carries it once), two opposite flows share each direction, so does one beside
-// traffic to host memory.
+// (each direction carries it once); two opposite flows share each direction, and so does a flow
+// beside traffic to host memory.
 TEST(Paths, AcsRedirect) {
   const Lab direct(two_switch_host(), {});
   const Lab redirected(two_switch_host(), {"acs=on"});
@@ -76,7 +75,7 @@ TEST(Paths, AcsRedirect) {
   expect_close("direct, both ways, GB/s", 2 * 27.223, one(direct, true), 1e-2);
   expect_close("redirected, one way, GB/s", 27.223, one(redirected, false), 1e-2);
   expect_close("redirected, both ways, GB/s", 27.223, one(redirected, true), 2e-2);
-  // gpu1 copies to host memory over the same uplink: together they have one direction of it.
+  // gpu1 copies to host memory over the same uplink: together they get one direction of it.
   const std::vector<TimedTransfer> beside{
       {redirected.transfer("gpu0", "gpu1", PathKind::p2p, 1_GiB), {}},
       {redirected.transfer("gpu1", "gpu0", PathKind::staged, 1_GiB), {}}};
@@ -111,7 +110,7 @@ TEST(Paths, ExtrapolationEqualsTheFullRun) {
   }
 }
 
-// On a slow way a granule takes long: a jump that is not whole granules would show.
+// On a slow route a piece takes long, so that a jump by less than whole pieces would show.
 TEST(Paths, ExtrapolationIsExactToTheGranule) {
   const Lab lab("topologies/clusters/two-sandybridge-two-sockets.json");
   Scenario s = lab.scenario(lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 3_MiB), one_message);
@@ -141,7 +140,7 @@ TEST(Paths, SettingsChangeTheResult) {
   EXPECT_LT(gdr({"fabric.mtu=256B"}), 0.93 * gdr({}));
 }
 
-// Depth: with one message at a time the rate is size over completion time.
+// With depth 1 the rate is size over completion time.
 TEST(Paths, QueueDepthOne) {
   const Lab lab(dgx);
   const Transfer t = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 64_KiB);
@@ -214,7 +213,7 @@ TEST(Paths, ABindingWindowIsNamed) {
                  WindowKind::staging_buffers));
 }
 
-// GPU memory of one host and host memory of another: stages that there are already, in a new order.
+// GPU memory of one host and host memory of another: known stages in a new order.
 TEST(Paths, GpuMemoryAndFarHostMemory) {
   const Lab lab(dgx);
   const auto between = [&](const std::string& from, const std::string& to) {

@@ -2,8 +2,8 @@
 
 #include "tests/support/simulation.hpp"
 
-// Hand arithmetic of PCIe: every expectation is worked out from the specification's numbers in the
-// comment above it.
+// Hand arithmetic of PCIe: the comment above each expectation derives it from the specification's
+// numbers.
 
 namespace gdr::sim {
 namespace {
@@ -16,7 +16,7 @@ TEST(Pcie, BandwidthForTlpsByGeneration) {
                tlp_bandwidth(models().pcie(1), 4).gigabytes_per_second(), 1e-9);
   expect_close("Gen2 x8, GB/s", 8 * 5.0 * 0.8 / 8 * 0.92,
                tlp_bandwidth(models().pcie(2), 8).gigabytes_per_second(), 1e-9);
-  // 8 x 8 GT/s x 128/130 / 8 = 7.877 GB/s; 8 % of it are DLLPs.
+  // 8 x 8 GT/s x 128/130 / 8 = 7.877 GB/s; DLLPs take 8 % of it.
   expect_close("Gen3 x8, GB/s", 7.2468, tlp_bandwidth(models().pcie(3), 8).gigabytes_per_second(),
                1e-4);
   // 16 x 16 x 128/130 / 8 = 31.508; 5.5 %.
@@ -64,8 +64,8 @@ TEST(Pcie, Windows) {
                credit_window(16_KiB, 400_ns).gigabytes_per_second(), 1e-9);
 }
 
-// One flow over PCIe alone comes out at the link's payload rate: 29.7748 x 256/280 = 27.223 GB/s
-// below one switch.
+// One flow over PCIe alone gets the link's payload rate: 29.7748 x 256/280 = 27.223 GB/s below one
+// switch.
 TEST(Pcie, OneWriteAloneRunsAtThePayloadRate) {
   const Lab lab(two_switch_host(), {});
   const Prediction p = lab.run(lab.transfer("gpu0", "gpu1", PathKind::p2p, 64_MiB));

@@ -7,7 +7,7 @@
 #include "src/report/names.hpp"
 #include "tests/support/simulation.hpp"
 
-// The bound of a stage alone is worked out without a simulation: no prediction may be above it.
+// The bound of a stage alone needs no simulation, and no prediction may exceed it.
 
 namespace gdr::sim {
 namespace {
@@ -101,7 +101,7 @@ TEST(StageBound, NoPairOfHostsIsPredictedAboveIt) {
 }
 
 // A Gen3 x8 link of 8 lanes: 128/130 of 8 GT/s less the DLLPs' share, with the headers of 256 B
-// writes. The figure is that of models/pcie and of the link, whatever else there is.
+// writes. The figure depends only on models/pcie and the link.
 TEST(StageBound, NamesWhatLimits) {
   const Lab lab(std::string("topologies/clusters/two-dgx-a100.json"), {"h0/nic0.link=gen3x8"});
   const DeviceId nic = find_device(lab.topology, "h0/nic0");

@@ -7,7 +7,7 @@
 namespace gdr::study {
 namespace {
 
-/// The fabric that joins the two hosts where the file has none, by the NICs' model and link layer.
+/// The fabric between the two hosts where the file has none, by the NICs' model and link layer.
 std::string fabric_of(const std::string& nic_model, std::optional<LinkLayer> link_layer) {
   Topology one = load_topology(sim::project_file("topologies/servers/dgx-a100.json"));
   for (Device& device : one.hosts.front().devices)

@@ -39,7 +39,7 @@ std::string replaced(std::string text, const std::string& mark, const std::strin
   return text;
 }
 
-/// Two hosts with every kind of neighbour: below one switch, inside one host bridge, below two host
+/// Two hosts with pairs of every distance: below one switch, inside one host bridge, below two host
 /// bridges, across sockets, joined by NVLink. Links and ACS are left to the models.
 json::Value cluster_of(const Parts& parts) {
   std::string host = R"({
@@ -77,7 +77,7 @@ json::Value cluster_of(const Parts& parts) {
 
 // ---- questions ----------------------------------------------------------------------------------
 
-/// What the product says to one question.
+/// The product's answer to one question.
 struct Answer {
   std::vector<std::pair<std::string, double>> numbers;
   std::string text;
@@ -89,7 +89,7 @@ struct Question {
   std::shared_ptr<const Lab> lab;
   std::function<Answer(const Hardware&)> ask;
   Answer usual;
-  int moved = 0;  ///< by how many parameters
+  int moved = 0;  ///< number of parameters that changed the answer
 };
 
 Answer of_prediction(const Prediction& p) {
@@ -167,7 +167,7 @@ class Questions {
     }
   }
 
-  /// Those that most parameters moved so far come first.
+  /// Questions whose answer most parameters moved so far come first.
   std::vector<Question*> in_order() {
     std::vector<Question*> order;
     for (Question& question : all_) order.push_back(&question);
@@ -238,7 +238,7 @@ void ask_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>
   });
 }
 
-/// A socket's window shows there, too, and what a NIC of usual reads holds for its port.
+/// A socket's window also shows there, and so does the buffer of a NIC with usual reads.
 void ask_windows_over_a_long_wire(Questions& questions, const std::shared_ptr<const Lab>& lab,
                                   PathKind path) {
   const Transfer transfer = lab->transfer("h0/gpu0", "h1/gpu0", path, 64_MiB);
@@ -332,7 +332,7 @@ std::set<std::string> models_in(const Topology& topology, const std::string& kin
       for (const NvLink& link : host.nvlinks)
         if (!link.model.empty()) names.insert(link.model);
   }
-  // What no topology names is behind all of them.
+  // Models that no topology names are behind all of them.
   if (names.empty())
     for (const std::string& name : models().names(kind)) names.insert(name);
   return names;
@@ -345,7 +345,7 @@ std::vector<std::int64_t> others(const std::int64_t& value) {
   return {value * 2, value / 2, value + 1, value - 1};
 }
 std::vector<bool> others(const bool& value) { return {!value}; }
-/// Another word; of a speed grade, half.
+/// A different word; for a speed grade, half of it.
 std::vector<std::string> others(const std::string& value) {
   std::vector<std::string> words{"host-bridge", "none", "srd", "infiniband", "ethernet"};
   if (const auto dash = value.find("DDR"); dash != std::string::npos) {
@@ -356,7 +356,7 @@ std::vector<std::string> others(const std::string& value) {
   return words;
 }
 
-/// What an optional parameter says that no model has yet.
+/// A value for an optional parameter that no model has yet.
 void set_small(Bytes& value) { value = 64_B; }
 void set_small(Bandwidth& value) { value = 1_GBps; }
 void set_small(Duration& value) { value = 1_us; }
@@ -388,7 +388,7 @@ void set_value(std::optional<Parameter<T>>& parameter, const T& value) {
   parameter->value = value;
 }
 
-/// The library with each other value of one parameter of one model.
+/// The libraries with the other values of one parameter of one model.
 template <typename Model>
 std::vector<ModelLibrary> variations(const Model& model, const std::string& name) {
   std::vector<ModelLibrary> list;
@@ -412,7 +412,7 @@ std::vector<ModelLibrary> variations(const Model& model, const std::string& name
 
 constexpr double least_move = 0.001;
 
-/// What moved, in words; empty when nothing did.
+/// A text on what moved; empty when nothing did.
 std::string moved(const Answer& before, const Answer& after) {
   if (after.refused) return "refused: " + after.text;
   for (std::size_t i = 0; i < before.numbers.size(); ++i) {
@@ -432,7 +432,7 @@ std::string moved(const Answer& before, const Answer& after) {
   return fmt::format("\"{}\" -> \"{}\"", excerpt(before.text), excerpt(after.text));
 }
 
-/// The first answer that the parameter moves, in words. A refusal counts when nothing else moves.
+/// A text on the first answer that the parameter moves. A refusal counts when nothing else moves.
 template <typename Model>
 std::string reaction_to(const std::string& parameter, Questions& questions) {
   std::string refusal;

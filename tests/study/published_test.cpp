@@ -11,8 +11,7 @@
 #include "src/study/validate.hpp"
 #include "tests/support/simulation.hpp"
 
-// The published measurements that come with the models: how far off predictions are, and whether
-// that stays so.
+// The published measurements that come with the models: how far off predictions may be.
 
 namespace gdr::study {
 namespace {
@@ -105,8 +104,7 @@ TEST(Published, RatiosOfPairsThatDifferInOneSetting) {
   EXPECT_GE(right, pairs * 8 / 10);
 }
 
-/// The library without what a source gave: its parameters are those of a device of which nothing is
-/// known.
+/// The library without the values of a source: generic ones replace them.
 ModelLibrary without_source(const std::string& mark, int& replaced) {
   ModelLibrary library(models().folder());
   for (const std::string kind : {"cpu", "gpu", "nic", "switch"})
@@ -147,8 +145,7 @@ TEST(Published, NoPlatformCarriesTheRest) {
 }
 
 TEST(Published, NoCaseHasAKnobOfItsOwn) {
-  // What a case may set is how the machine was set up; how software stages and what models say
-  // holds for all cases.
+  // A case may set how the machine was set up, but not how software stages or what models state.
   const std::set<std::string> allowed{"acs",
                                       "iommu",
                                       "iommu_page_size",

@@ -1,6 +1,6 @@
-// Troubles that people reported whose answer is a bandwidth. The reports are of collectives or
-// leave parts of the machine unsaid, so that the figures are held to what the report says of their
-// cause, and printed.
+// Reported problems whose answer is a bandwidth. The reports are of collectives or describe the
+// machine only in part, so the figures are printed and compared with the cause that the report
+// gives.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using report::name;
 
 const Bytes size = parse_bytes("16MiB");
 
-/// Each direction of a transfer that goes both ways, GB/s.
+/// Each direction of a bidirectional transfer, GB/s.
 double both_ways(const Lab& lab, const Transfer& transfer) {
   return lab.run(transfer, {128, 1, true}).bandwidth.gigabytes_per_second() / 2;
 }
@@ -48,8 +48,8 @@ TEST(Reported, StagingBehindOneSwitchHalvesTheBandwidth) {
 }
 
 /// https://github.com/NVIDIA/nccl/issues/1639: GPUs without peer-to-peer on the root ports of two
-/// sockets, 35 GB/s with four of them and 28 with eight: the number for one pair says nothing of
-/// eight flows.
+/// sockets, 35 GB/s with four of them and 28 with eight: the figure of one pair does not predict
+/// that of eight flows.
 TEST(Reported, EightStagedFlowsFillTheHostMemory) {
   std::string devices;
   for (int i = 0; i < 8; ++i)

@@ -17,7 +17,7 @@ TEST(Compare, TwoGpusOfASwitchShareItsNic) {
   EXPECT_EQ(one.nics, 2U);
   EXPECT_EQ(one.pairs.works + one.pairs.slow + one.pairs.blocked + one.pairs.unknown, 8U);
   ASSERT_TRUE(one.alone && one.together && one.least);
-  // Two GPUs behind one NIC get half each when all send at once.
+  // Two GPUs that share a NIC get half of it each when all send at once.
   expect_close("oversubscription", 2.0, *one.oversubscription, 0.05);
   expect_close("together [GB/s]", one.alone->gigabytes_per_second() / 2,
                one.together->gigabytes_per_second(), 0.05);

@@ -33,7 +33,7 @@ TEST(Software, StagingBuffersBoundWhatIsUnderWay) {
       lab, "nccl", [](SoftwareModel& m) { m.buffers->value = 1; }, staged);
   EXPECT_LT(gbps(one), gbps(lab.run(staged)) * 0.8);
   EXPECT_TRUE(is(one.bottleneck, WindowKind::staging_buffers));
-  // The last buffer's way through the stages is twice as long.
+  // The last buffer takes twice as long through the stages.
   EXPECT_GT(with(
                 lab, "nccl", [](SoftwareModel& m) { m.buffer_size->value = 1_MiB; }, staged)
                 .latency.seconds,
@@ -87,8 +87,8 @@ TEST(Software, WhatDevicesDoNotSay) {
   const Lab ddio("topologies/clusters/two-dgx-h100.json");
   EXPECT_EQ(ddio.run(staged).dram_bytes_per_byte, 0);
   EXPECT_EQ(with(ddio, "usual", cache, staged).dram_bytes_per_byte, 4);
-  // The sender's completion and nothing else of gdr is written to host memory: half of a memory's
-  // latency more.
+  // Of gdr only the sender's completion is written to host memory: it takes half of the memory's
+  // latency longer.
   const Transfer gdr = lab.transfer("h0/gpu0", "h1/gpu0", PathKind::gdr, 8_B);
   const auto slow = [](SoftwareModel& m) { m.write_latency_percent->value = 100; };
   const Duration memory = models().cpu("epyc-rome").memory_latency.value;

@@ -1,4 +1,4 @@
-// What tools print, and which path it fits.
+// The output of tools, and the path that it fits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -85,8 +85,8 @@ std::string refusal_of_figures(const std::string& text) {
 TEST(Measured, SaysWhatIsWrongInALineOfGdsio) {
   const std::string good = gdsio_line("READ", "GPUD", "4");
   EXPECT_EQ(refusal_of_figures(good + gdsio_line("READ", "GPUX", "4")),
-            "gdsio.txt: line 2: XferType \"GPUX\" of gdsio: it is not known which way the data "
-            "went; known are GPUD, GPUD_ASYNC, GPU_BATCH, GPU_BATCH_STREAM (GPUDirect "
+            "gdsio.txt: line 2: XferType \"GPUX\" of gdsio: it is not known which path the data "
+            "took; known are GPUD, GPUD_ASYNC, GPU_BATCH, GPU_BATCH_STREAM (GPUDirect "
             "Storage), CPU_GPU, CPU_ASYNC_GPU, CPU_CACHED_GPU (through host memory) and CPUONLY; "
             "leave the line out, or measure with -x 0, 1 or 2");
   for (const char* threads : {"0", "-1", "65537", "many"})
@@ -147,7 +147,7 @@ study::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) 
       .at(0);
 }
 
-/// The simulator's own predictions are measured back: each is told as what it came from.
+/// The simulator's own predictions, taken as measurements, are each traced back to their condition.
 TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto as_is = fit_one(24.8);
   EXPECT_EQ(as_is.candidates.at(0).path, PathKind::gdr);
@@ -271,7 +271,7 @@ TEST(Verify, StorageThroughHostMemory) {
   EXPECT_EQ(report::verdict_text(none), "The topology shows no drive.");
 }
 
-/// The published host: its listings give the topology, its own measurements lie beside the
+/// A published host: its listings give the topology, and its measurements are compared with
 /// predictions.
 TEST(Verify, ThePublishedHostMeasuresAsPredicted) {
   if (!test::shared_dir()) GTEST_SKIP() << test::no_shared_dir;

@@ -4,8 +4,7 @@
 #include "src/verdict/verdict.hpp"
 #include "tests/support/simulation.hpp"
 
-// The verdict's upper bounds are worked out without a simulation; here they are held against the
-// simulator's steady rates.
+// The verdict's upper bounds, which need no simulation, compared with the simulator's steady rates.
 
 namespace gdr::sim {
 namespace {
@@ -30,8 +29,8 @@ void compare_gpu_pairs(const std::string& file, const std::vector<std::string>& 
       ++pairs;
       const PairBandwidth bound = bandwidth_bound(lab.hardware, a, b);
       ASSERT_TRUE(bound.read && bound.write);
-      // A write is the initiator's copy engine sending, a read is it fetching: the data then comes
-      // from the target.
+      // In a write the initiator's copy engine sends; in a read it fetches, so the data comes from
+      // the target.
       const auto simulated = [&](DeviceId from, DeviceId to, Operation operation) {
         return lab.run(lab.transfer(label(lab.topology, from), label(lab.topology, to),
                                     PathKind::p2p, 64_MiB, operation));
@@ -69,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Servers, BoundOfGpuPairs,
                            return name;
                          });
 
-/// Network ports so fast that PCIe limits.
+/// Makes the network ports so fast that PCIe limits.
 std::vector<std::string> fast_network(const std::string& file) {
   const Lab lab(file);
   std::vector<std::string> settings;

@@ -7,9 +7,9 @@
 #include "src/verdict/verdict_json.hpp"
 #include "tests/support/verdict_support.hpp"
 
-// Each folder of tests/golden/check is a case: topology.json and what `gdr check --format json`
-// says of it, expected.json. With GDR_UPDATE_GOLDEN set, the test writes expected.json instead;
-// look at the difference before it is committed.
+// Each folder of tests/golden/check is a case: topology.json, and the output of `gdr check --format
+// json` in expected.json. With GDR_UPDATE_GOLDEN set, the test writes expected.json instead; look
+// at the difference before you commit it.
 
 namespace {
 

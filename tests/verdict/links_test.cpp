@@ -233,7 +233,7 @@ TEST(VerdictNccl, TheLevelThatAWayNeeds) {
   const gdr::Finding f = finding(far, "gdr-level-too-low");
   EXPECT_EQ(f.severity, Severity::warning);
   EXPECT_EQ(f.message,
-            "NCCL calls this way PHB and with its default level PXB stages through host memory "
+            "NCCL rates this route PHB and with its default level PXB stages through host memory "
             "instead of using GPUDirect RDMA.");
   EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=PHB and compare the bandwidth.");
   EXPECT_FALSE(fires(judge(HostText{.devices = one_switch()}), "gdr-level-too-low"));
@@ -254,7 +254,7 @@ TEST(VerdictNccl, TheLevelThatAWayNeeds) {
 TEST(VerdictNccl, AmdGpusRunRccl) {
   const gdr::Finding f = finding(
       judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0", "mi100")}), "gdr-level-too-low");
-  EXPECT_TRUE(f.message.starts_with("RCCL calls this way PHB")) << f.message;
+  EXPECT_TRUE(f.message.starts_with("RCCL rates this route PHB")) << f.message;
   EXPECT_EQ(f.remedy, "Set NCCL_NET_GDR_LEVEL=PHB and compare the bandwidth.")
       << "RCCL takes the same variables";
 }
@@ -304,10 +304,11 @@ TEST(VerdictNccl, TheLevelIsNotBlamedForWhatDriversSwitchOff) {
 TEST(VerdictNccl, ALevelThatNcclDoesNotUnderstand) {
   const gdr::Verdict verdict = judge(HostText{.cpu = "epyc-genoa", .devices = apart("hb0")},
                                      {{"nccl_net_gdr_level", "FAR"}});
-  EXPECT_EQ(finding(verdict, "gdr-level-too-low").message,
-            "NCCL calls this way PHB and with NCCL_NET_GDR_LEVEL=FAR, which it does not understand "
-            "and treats as PXB, stages "
-            "through host memory instead of using GPUDirect RDMA.");
+  EXPECT_EQ(
+      finding(verdict, "gdr-level-too-low").message,
+      "NCCL rates this route PHB and with NCCL_NET_GDR_LEVEL=FAR, which it does not understand "
+      "and treats as PXB, stages "
+      "through host memory instead of using GPUDirect RDMA.");
 }
 
 TEST(VerdictNccl, ARelayGpuKeepsGpuDirect) {
@@ -400,7 +401,7 @@ TEST(VerdictBandwidth, WritesInStrictOrderAreBoundByTheCpu) {
                    42);
 }
 
-// A tree without links and a processor that nobody named: what slot it is, is not known.
+// Without stated links and a named processor the slot is not known.
 TEST(VerdictLinks, ASlotThatNothingTellsOfIsNotTooNarrow) {
   HostText host;
   host.cpu = "generic";

@@ -2,7 +2,7 @@
 
 #include "tests/support/verdict_support.hpp"
 
-// ACS, IOMMU, software, GPU class: what settings and drivers decide.
+// What settings and drivers decide: ACS, IOMMU, software, GPU class.
 
 using gdr::KernelP2pdma;
 using gdr::PairAnswer;
@@ -58,7 +58,7 @@ TEST(VerdictAcs, EachBitThatRedirectsCountsOnItsSide) {
           .redirected,
       true);
   // RR of the GPU's port redirects what the GPU sends, not what the NIC sends; the kernel counts it
-  // all the same.
+  // anyway.
   const gdr::Verdict gpu_side = judge(HostText{.devices = one_switch()}, {{"h0/gpu0.acs", "RR"}});
   EXPECT_EQ(pair(gpu_side, "h0/gpu0", "h0/nic0").redirected, false);
   EXPECT_EQ(pair(gpu_side, "h0/gpu0", "h0/nic0").kernel_p2pdma, KernelP2pdma::through_host_bridge);
@@ -121,8 +121,8 @@ TEST(VerdictIommu, TranslateBlocksWhereTheDriverMapsNothing) {
         << mode;
 }
 
-/// Machines with a translating IOMMU are known that work (NVIDIA/nccl issue 2409: 48.9 GB/s) and
-/// such that do not; what the driver does decides.
+/// Some machines with a translating IOMMU are known to work (NVIDIA/nccl issue 2409: 48.9 GB/s) and
+/// others not to; the driver decides.
 TEST(VerdictIommu, TranslateIsUnknownWhereTheDriverIsNotSaid) {
   const gdr::Verdict verdict = judge(HostText{.devices = one_switch()}, {{"iommu", "translate"}});
   EXPECT_EQ(answer(verdict), PairAnswer::unknown);
@@ -339,7 +339,8 @@ TEST(VerdictAcs, AFindingNamesTheBitsThatRedirect) {
                    "acs-redirect")
         .where;
   };
-  // EC stops requests, which come from the NIC's port; CR sends up what the GPU's port gives back.
+  // EC stops requests, which come from the NIC's port; CR redirects the completions of the GPU's
+  // port.
   EXPECT_EQ(where(R"("EC", "SV")"), "h0/sw0 downstream port of h0/nic0, bit EC");
   EXPECT_EQ(where(R"("RR", "CR", "EC")"),
             "h0/sw0 downstream ports of h0/nic0, h0/gpu0, bits RR+CR+EC");

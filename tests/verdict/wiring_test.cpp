@@ -75,7 +75,7 @@ TEST(VerdictWiring, ManyFarPairsShareOneNote) {
 }
 
 TEST(VerdictWiring, BroadwellIsSlowThroughTheRootComplex) {
-  // Cases of GPU and 100 Gb/s NIC below a Broadwell root complex report 5 to 6 GB/s of 12.5.
+  // Reports of a GPU and a 100 Gb/s NIC below a Broadwell root complex give 5 to 6 of 12.5 GB/s.
   const gdr::Verdict verdict =
       judge(HostText{.cpu = "broadwell-ep", .devices = apart("hb0", "p100-pcie", "connectx-4")});
   const gdr::Pair& p = pair(verdict, "h0/gpu0", "h0/nic0");

@@ -31,7 +31,7 @@ StageSpec time_copy_engine(FlowContext& flow, const Stage& stage) {
     limit(flow, spec, gpu.copy_bandwidth.value,
           {.kind = LimitKind::copy_engine, .at = stage.engine});
   }
-  // Whoever waits learns later that the copy is done than the last byte is visible.
+  // The waiting thread learns of the end only after the last byte is visible.
   if (stage.awaited) spec.latency += gpu.copy_completion_latency.value;
   return spec;
 }

@@ -4,7 +4,7 @@
 namespace gdr::sim {
 namespace {
 
-/// A core reads every byte of a memory and writes it back there.
+/// A core reads every byte from a memory and writes it back there.
 StageSpec copy_in_memory(FlowContext& flow, const Stage& stage, StepKind kind) {
   const Bandwidth per_core = flow.hardware.cpu(stage.engine).copy_bandwidth_per_core.value;
   StageSpec spec{.step = {kind, stage.engine, stage.from, stage.to},

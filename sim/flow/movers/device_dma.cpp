@@ -17,7 +17,7 @@ StageSpec time_command(FlowContext& flow, const Stage& dma) {
     return spec;
   }
   const NvmeModel& drive = flow.hardware.nvme(dma.engine);
-  const bool reading = !dma.reads;  // of the medium: the drive writes to memory what it read
+  const bool reading = !dma.reads;  // the drive reads its medium and writes to memory
   const std::int64_t rate = reading ? drive.read_iops.value : drive.write_iops.value;
   spec.step = {.kind = StepKind::command, .by = dma.engine};
   spec.units_per_granule = 1e9 / static_cast<double>(std::max<std::int64_t>(1, rate));

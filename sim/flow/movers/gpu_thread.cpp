@@ -2,7 +2,7 @@
 
 namespace gdr::sim {
 
-/// Threads that issue loads and stores are enough to fill the link: what bounds them is the window.
+/// There are enough threads to fill the link; only the window bounds them.
 StageSpec time_gpu_thread(FlowContext& flow, const Stage& stage) {
   StageSpec spec{
       .step = {stage.reads ? StepKind::load : StepKind::store, stage.engine, stage.from, stage.to},

@@ -23,8 +23,8 @@ StageSpec time_nic_write(FlowContext& flow, const Stage& stage) {
     spec.latency += cpu.interrupt_latency.value;
     return spec;
   }
-  // A receiver that must act on the data (a staging copy, a posted receive) sees its completion,
-  // written behind the data.
+  // A receiver that must act on the data (a staging copy, a posted receive) waits for a completion,
+  // which is written after the data.
   spec.latency = std::max(
       spec.latency, completion_write(flow, stage.engine, plan.transfer.to.host, plan.to_numa));
   if (plan.transfer.operation == Operation::send) spec.latency += cpu.two_sided_cost.value;
