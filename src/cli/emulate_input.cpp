@@ -21,7 +21,7 @@ std::string emulation_sources(const ModelLibrary& models) {
   return fs::path(models.folder()).parent_path() / "emu";
 }
 
-/// `kernel` is null where nothing may be tried.
+/// `kernel` is null where no test boot is allowed.
 bool use_kvm(const EmulateOptions& options, const emu::Kernel* kernel, emu::Signals& signals) {
   if (options.accelerator == "tcg") return false;
   const emu::Accelerator found = emu::choose_accelerator();
@@ -33,13 +33,13 @@ bool use_kvm(const EmulateOptions& options, const emu::Kernel* kernel, emu::Sign
   return false;
 }
 
-/// The current folder, or nothing where it cannot be made writable alone.
+/// The current folder; empty for "/", which cannot be made writable by itself.
 std::string work_folder() {
   const std::string folder = fs::current_path();
   return folder == "/" ? "" : folder;
 }
 
-/// Before anything is booted; the file itself is made when the guests start.
+/// Checked before any boot; the file itself is created when the guests start.
 void check_can_write(const std::string& option, const std::string& path) {
   if (path.empty() || path == "-") return;
   const fs::path folder = fs::absolute(path).parent_path();

@@ -113,7 +113,7 @@ int wait_for(pid_t daemon, const UniqueFd& ready, emu::Signals& signals) {
   }
 }
 
-/// Takes the files of a name away unless the background process has them.
+/// Removes the files of a name unless the background process holds them.
 class FilesRemover {
  public:
   explicit FilesRemover(const emu::SessionFiles& files) : files_(files) {}

@@ -50,13 +50,13 @@ struct EmulateOptions {
 /// "gdr: TEXT" on standard error.
 void say(const std::string& text);
 
-/// The topology and all that can be refused before anything is fetched or started.
+/// The topology, and all checks that need nothing fetched or started.
 class EmulationInput {
  public:
   /// Throws InputError.
   EmulationInput(const EmulateOptions& options, const ModelLibrary& models);
 
-  /// The guests' kernel, fetched when it is in no cache. Throws InputError, Interrupted.
+  /// The guests' kernel, downloaded unless it is cached. Throws InputError, Interrupted.
   void prepare(emu::Signals& signals);
   /// The guests, with their files in `files`.
   [[nodiscard]] emu::SessionPlan plan(const std::string& files) const;
@@ -91,7 +91,7 @@ int emulate_list();
 /// What crossed each link, from the JSON of fabric::FabricCounters.
 std::string traffic_table(const json::Value& counters);
 
-/// Puts what crossed the fabric where the options want it: a table on standard error, a file.
+/// Writes what crossed the fabric as the options say: a table on standard error, a file.
 void report_traffic(const EmulateOptions& options, const json::Value& counters);
 
 }  // namespace gdr::cli

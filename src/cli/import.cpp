@@ -22,7 +22,7 @@ struct Options {
   std::string output = "-";
 };
 
-/// "nccl-xml" in front of the files names the kind; it is recognised without that, too.
+/// "nccl-xml" in front of the files names the kind, which is recognised without it, too.
 Topology read(const Options& options, const ModelLibrary* models) {
   std::vector<std::string> files = options.files;
   std::error_code error;

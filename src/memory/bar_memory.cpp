@@ -18,8 +18,8 @@
 namespace gdr::memory {
 namespace {
 
-/// The BAR of a fake GPU. Device pointers are address space without access, as with the fake in the
-/// process.
+/// The BAR of a fake GPU. Device pointers are address space without access, as with
+/// make_fake_memory.
 class BarBacking final : public Backing {
  public:
   explicit BarBacking(unsigned index)
@@ -76,8 +76,8 @@ class BarBacking final : public Backing {
     ioctl(device_fd_.get(), GDR_GPU_FREE, &range);
   }
 
-  /// Copies are the driver's, which counts them: what this process says of itself can be held
-  /// against it.
+  /// Copies are done by the driver, which counts them, so that this process's own counts can be
+  /// compared.
   void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size) override {
     for (std::uint64_t done = 0; done < size.count;) {
       const auto at = static_cast<off_t>(from.fd_offset.count + offset.count + done);

@@ -10,7 +10,7 @@
 namespace gdr::report {
 namespace {
 
-/// "1.05 MB": what a link carries, in decimal units as rates are.
+/// "1.05 MB": bytes on a link, in decimal units as rates are.
 std::string short_bytes(double bytes) {
   static constexpr const char* names[] = {"B", "kB", "MB", "GB"};
   std::size_t unit = 0;
@@ -22,7 +22,7 @@ std::string short_bytes(double bytes) {
                      names[unit]);
 }
 
-/// The paths side by side, a column each.
+/// The paths side by side, one column each.
 std::string comparison(const std::vector<sim::Explanation>& paths) {
   std::vector<std::vector<std::string>> rows{{""},
                                              {"latency us"},

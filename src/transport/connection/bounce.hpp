@@ -9,8 +9,8 @@
 namespace gdr::transport {
 
 /// Copies between device memory and host buffers, most of them bounce buffers of lanes. Copies of
-/// one direction end in the order in which they were started. A status that is not ok ends the
-/// connection, unless said otherwise.
+/// one direction end in the order in which they were started. An error status ends the connection,
+/// unless stated otherwise.
 class Bounce {
  public:
   explicit Bounce(memory::DeviceMemory& memory);
@@ -28,7 +28,7 @@ class Bounce {
     memory::Event event;
     std::uint64_t operation;
   };
-  /// The next copy that has ended, whose buffer has been handed to its lane; nullopt: none has.
+  /// The next copy that has ended; its buffer is with its lane. nullopt: none has ended.
   Result<std::optional<CopyOut>> next_sent();
 
   /// A received buffer into device memory. With an error nothing is left in progress.
@@ -43,7 +43,7 @@ class Bounce {
     Frame frame;
     memory::Event event;
   };
-  /// The next copy that has ended, whose buffer the lane has back; nullopt: none has.
+  /// The next copy that has ended; the lane has its buffer back. nullopt: none has ended.
   Result<std::optional<CopyIn>> next_placed();
 
   [[nodiscard]] bool idle() const { return out_.empty() && in_.empty(); }
@@ -53,8 +53,8 @@ class Bounce {
 
   /// CRC32C of device memory, read by the copy engine piece by piece. An error is the operation's.
   Result<std::uint32_t> checksum(memory::DevicePointer pointer, Bytes size);
-  /// The peer's atomic on 8 bytes of device memory; returns the old value. Atomic because only this
-  /// thread is in the connection. An error is the operation's.
+  /// The peer's atomic on 8 bytes of device memory; returns the old value. It is atomic because
+  /// only this thread is inside the connection. An error is the operation's.
   Result<std::uint64_t> apply_atomic(memory::DevicePointer at, bool swap, std::uint64_t operand,
                                      std::uint64_t desired);
 

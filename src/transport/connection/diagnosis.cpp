@@ -19,8 +19,8 @@ bool has_gid(const Nic& nic) {
 
 Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& peer) {
   const std::string what(to_string(failure));
-  // From an address that is gone rdma_rxe finds no route and says local_operation; other NICs keep
-  // on sending.
+  // If the address is gone, rdma_rxe finds no route and reports local_operation; other NICs keep
+  // sending.
   if (failure == CompletionStatus::retry_exceeded || failure == CompletionStatus::local_operation) {
     if (nic.port_down || !nic.device->port().active)
       return {{Cause::link_lost, fmt::format("{}: its port is down ({})", nic.name, what)}};
@@ -43,7 +43,7 @@ Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& 
     case CompletionStatus::remote_access:
     case CompletionStatus::remote_invalid:
     case CompletionStatus::remote_operation:
-      // A peer that is killed loses its memory first; one that frees memory reports it.
+      // A killed peer loses its memory first; a peer that frees memory reports it.
       return {{Cause::remote_access,
                fmt::format("{} refused an address or key ({}); was its memory freed?", peer, what)},
               false};

@@ -101,7 +101,7 @@ Status Handshake::take_hello() {
   if (!hello.value().error.empty())
     return {Cause::peer_failed, "the peer refused: " + hello.value().error};
   const Status concluded = conclude(hello.value());
-  // The initiator has said everything already.
+  // The initiator has sent everything already.
   return concluded.ok() || initiator_ ? concluded : reject(concluded);
 }
 

@@ -238,7 +238,7 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   if (hello.error.empty() &&
       (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 ||
        hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
-    return protocol_error(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk,
+    return protocol_error(fmt::format("{} bytes per frame, {} frames, {} reads", hello.chunk,
                                       hello.depth, hello.reads_in_flight));
   return hello;
 }

@@ -6,7 +6,7 @@
 
 #include "src/transport/lanes/byte_stream.hpp"
 
-/// Messages over a byte stream: eight bytes of length, then so many.
+/// Messages over a byte stream: eight bytes of length, then the message.
 namespace gdr::transport {
 
 /// Both call `meanwhile`, where there is one, while nothing can be done. peer_gone when the other
