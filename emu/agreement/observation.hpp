@@ -49,7 +49,7 @@ struct ModuleBytes {
   Bytes copied_in;
   Bytes nic_read;     ///< by NICs, out of the GPU's memory, for packets that were new
   Bytes nic_written;  ///< by NICs, into it
-  Bytes host_read;    ///< by NICs, out of memory that is no GPU's, sends included; as nic_read
+  Bytes host_read;    ///< by NICs, out of memory other than GPUs', sends included; as nic_read
   Bytes host_written;
   Bytes read_again;  ///< by NICs, out of any memory but other GPUs', for packets built before
   Bytes other_gpus;  ///< all that was copied, read and written at the host's other GPUs

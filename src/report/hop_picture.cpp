@@ -15,7 +15,7 @@ namespace {
 
 constexpr double box_width = 62;
 constexpr double box_height = 24;
-constexpr double aside = 4;  // distance between the two directions of a link
+constexpr double aside = 4;  // offset of each direction of a link from the middle
 
 struct Point {
   double x = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What guests do: emulation_test.sh GDR SOURCE CASE. Downloads the guests' kernel when it is in no cache. Cases are below and in cases/, one
-# file for each.
+# Tests of what guests do: emulation_test.sh GDR SOURCE CASE. Downloads the guests' kernel unless it is cached. Cases
+# are below and in cases/, one file each.
 set -uo pipefail
 gdr=$1 source=$2 case=$3
 work=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What guests show of their topology, and what GPUs refuse: guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
+# Tests of what guests show of their topology, and of refused registrations:
+# guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
 set -uo pipefail
 gdr=$1 source=$2 case=$3 compare_capture=$4
 work=$(mktemp -d)

@@ -1,6 +1,7 @@
-# Ctrl-C at any moment gives exit code 130 and leaves nothing: while a guest starts, runs its command, has ended it, is put away. The guest is
-# a script in place of QEMU that speaks as one on its control channel and sends SIGINT to gdr at the moment that the file `moment` names. After
-# the signal it writes the file `sent`: only then was there one, since gdr may have killed it before.
+# Ctrl-C at any moment gives exit code 130 and leaves nothing: while a guest starts, runs its
+# command, has ended it, is removed. The guest is a script in place of QEMU that acts as a guest on its
+# control channel and sends SIGINT to gdr at the moment that the file `moment` names. After the signal
+# it writes the file `sent`: without it there was no signal, since gdr may have killed the script before.
 mkdir bin
 cat >bin/qemu-system-x86_64 <<'END'
 #!/bin/bash
