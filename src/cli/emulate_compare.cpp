@@ -48,7 +48,7 @@ TransferOptions transfer_options(const EmulateOptions& options, const Topology& 
   if (const auto odd = options.transfer.find_first_not_of(
           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/% ");
       odd != std::string::npos)
-    throw InputError(fmt::format("--transfer: \"{}\" is no part of an option of gdr transfer",
+    throw InputError(fmt::format("--transfer: \"{}\" is not part of an option of gdr transfer",
                                  options.transfer[odd]));
   TransferOptions transfer;
   transfer.from = options.from.empty() ? default_end(topology, 0, "") : options.from;
@@ -82,8 +82,8 @@ void check_programs(const EmulateOptions& options) {
       (options.paths.front() != "gdr" && options.paths.front() != "staged"))
     throw InputError(
         "--compare with programs of your own takes one --path, gdr or staged: the one that they "
-        "are to take; with tcp their data cannot be "
-        "told from what they say to each other");
+        "should take; with tcp their data cannot be "
+        "separated from their control messages");
   if (!options.transfer.empty())
     throw InputError(
         "--transfer has options of gdr transfer, which does not run beside programs of your own");
@@ -97,7 +97,7 @@ std::string why_not_compared(const Topology& topology, const TransferPlan& plan)
     return "--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU";
   if (number_of(topology, *plan.from_nic) != number_of(topology, *plan.to_nic))
     return fmt::format(
-        "{} and {}: emulated NICs reach those of their own number alone; choose two with --via, as "
+        "{} and {}: emulated NICs reach only those with the same number; choose two with --via, as "
         "in --via h0/nic0,h1/nic0",
         label(topology, *plan.from_nic), label(topology, *plan.to_nic));
   return {};

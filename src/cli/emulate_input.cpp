@@ -29,7 +29,7 @@ bool use_kvm(const EmulateOptions& options, const emu::Kernel* kernel, emu::Sign
     throw InputError("--accelerator kvm: " + found.reason);
   if (!found.kvm || kernel == nullptr || options.accelerator == "kvm") return found.kvm;
   if (emu::kvm_boots(*kernel, signals)) return true;
-  say("KVM makes virtual machines here, but a kernel does not boot in them: TCG is used");
+  say("KVM makes virtual machines here, but no kernel boots in them: TCG is used");
   return false;
 }
 
@@ -48,7 +48,7 @@ void check_can_write(const std::string& option, const std::string& path) {
     throw InputError(
         fmt::format("{} {}: the folder {} is not there", option, path, folder.string()));
   if (fs::is_directory(path, error))
-    throw InputError(fmt::format("{} {}: this is a folder; a file is wanted", option, path));
+    throw InputError(fmt::format("{} {}: this is a folder, not a file", option, path));
   const bool there = fs::exists(path, error);
   if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
     throw InputError(fmt::format("{} {}: cannot be written: {} is not writable", option, path,

@@ -180,7 +180,7 @@ void add_predict(CLI::App& app, Context& context) {
             "--work-request", "--inline", "--pageable", "--window"})
         if (command->get_option(name)->count() > 0)
           throw InputError(fmt::format(
-              "{} and --flows exclude each other: the file says it for each flow", name));
+              "{} and --flows exclude each other: the file sets it for each flow", name));
     if (!options->flows.empty())
       for (const char* name : {"--bidirectional", "--range"})
         if (command->get_option(name)->count() > 0)

@@ -353,7 +353,7 @@ void add_options(CLI::App& command, Options& options) {
                      "the server's name or address; without it, this is the server");
   command
       .add_option("--path", options.path,
-                  "auto, gdr, staged or tcp; by name it is that path or an error")
+                  "auto, gdr, staged or tcp; a named path is taken or is an error")
       ->capture_default_str();
   command
       .add_option("--memory", options.memory, "host, fake, bar:K (guests of gdr emulate) or cuda:K")
@@ -363,7 +363,7 @@ void add_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_option("--size", options.sizes, "sizes separated by commas, or all: 2B to 8MiB")
       ->capture_default_str();
-  command.add_option("--iterations", options.iterations, "of each size")
+  command.add_option("--iterations", options.iterations, "number for each size")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();
   command.add_option("--depth", options.depth, "operations at once, for bandwidth")
@@ -383,7 +383,7 @@ void add_options(CLI::App& command, Options& options) {
       .add_option("--level", options.level,
                   "gdr up to this distance: LOC, PIX, PXB, PHB, SYS, or 0 to 4")
       ->capture_default_str();
-  command.add_option("--chunk", options.chunk, "of bounce buffers")->capture_default_str();
+  command.add_option("--chunk", options.chunk, "size of a bounce buffer")->capture_default_str();
   command
       .add_option("--bounce-buffers", options.bounce_buffers,
                   "of each queue pair, in each direction")
@@ -392,7 +392,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")
       ->check(CLI::IsMember({"tcp", "rdma_cm"}))
       ->capture_default_str();
-  command.add_option("--port", options.port, "of the server")->capture_default_str();
+  command.add_option("--port", options.port, "port of the server")->capture_default_str();
   command.add_option(
       "--limit", options.limit,
       "of one operation (default: 60s; of the double's clock 1h); of the set-up, too, when longer "
@@ -402,11 +402,11 @@ void add_options(CLI::App& command, Options& options) {
       "until the server listens (default: 30s); of a server: until its client comes (600s)");
   command
       .add_option("--timeout", options.timeout,
-                  "of the NIC: 4.096us times 2 to this until it sends again")
+                  "of the NIC: it resends after 4.096us times 2 to this power")
       ->check(CLI::Range(1, 24))
       ->capture_default_str();
   command.add_flag("--latency", options.latency,
-                   "ping-pong; half of the time there and back (a read: all of it)");
+                   "ping-pong; prints half of the round trip (a read: all of it)");
   command.add_flag("--check", options.check, "compare CRC32C of the bytes at both ends");
   command.add_flag("--loopback", options.loopback, "both ends in this process");
   command.add_flag("--extra-copy", options.extra_copy,
@@ -430,7 +430,7 @@ void add_transfer(CLI::App& app, Context& context) {
       "  gdr transfer --memory bar:0 10.0.0.1 --size all    # on the other\n"
       "  gdr transfer --loopback --device double --memory fake --path gdr --check\n"
       "\n"
-      "The client says what is transferred; paths and memories are each side's own.\n"
+      "The client decides what is transferred; each side has its own path and memory.\n"
       "With --format json the server prints what it moved, too.\n"
       "MB are 2^20 bytes, as in perftest.\n"
       "\n"
@@ -438,7 +438,7 @@ void add_transfer(CLI::App& app, Context& context) {
   command->callback([command, options, &context] {
     // An unset shell variable must not turn a client into a server.
     if (command->count("host") > 0 && options->host.empty())
-      throw InputError("host is empty; a server takes none at all");
+      throw InputError("host is empty; leave it out for a server");
     context.exit_code = run(*options);
   });
 }

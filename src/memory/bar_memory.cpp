@@ -27,7 +27,7 @@ class BarBacking final : public Backing {
         path_(fmt::format("/dev/gdr-gpu{}", index)),
         device_fd_(open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
     if (!device_fd_.is_open())
-      throw InputError(fmt::format("bar memory {}: {}: {}; it is there in guests of gdr emulate",
+      throw InputError(fmt::format("bar memory {}: {}: {}; it exists in guests of gdr emulate",
                                    index, path_, std::strerror(errno)));
     gdr_gpu_query query = {};
     if (ioctl(device_fd_.get(), GDR_GPU_QUERY, &query) != 0)

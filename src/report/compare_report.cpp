@@ -62,7 +62,7 @@ std::string to_text(const std::vector<Column>& columns) {
       out += "\n" + wrapped(fmt::format("{}: {}", column.name, column.note), 2) + "\n";
   return out +
          "\nEach GPU sends 256 MiB to its counterpart in an equal server through its best\n"
-         "NIC, by GPUDirect RDMA where the verdict lets it, else staged. Pairs: GPU, NIC.\n"
+         "NIC, by GPUDirect RDMA if the verdict allows, else staged. Pairs: GPU, NIC.\n"
          "Oversubscription: bandwidth alone over bandwidth with all GPUs at once.\n";
 }
 
@@ -114,7 +114,7 @@ std::string to_html(const std::vector<Column>& columns) {
       out += "<p>" + html_escaped(column.name + ": " + column.note) + "</p>\n";
   return out +
          "<p>Each GPU sends 256 MiB to its counterpart in an equal server through its best NIC, by "
-         "GPUDirect RDMA where the verdict lets it, else staged.</p>\n</body>\n</html>\n";
+         "GPUDirect RDMA if the verdict allows it, else staged.</p>\n</body>\n</html>\n";
 }
 
 }  // namespace gdr::report

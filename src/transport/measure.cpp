@@ -39,8 +39,8 @@ Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_poin
     if (!count.ok()) return count.status();
     bytes = bytes.subspan(count.value());
     if (since(start) > limit)
-      return {Cause::timed_out, fmt::format("{} said not what to transfer within {}", stream.peer(),
-                                            to_string(limit))};
+      return {Cause::timed_out, fmt::format("{} did not say what to transfer within {}",
+                                            stream.peer(), to_string(limit))};
     if (count.value() == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return {};
@@ -269,7 +269,7 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
                      sizes <= most_sizes;
   if (!right)
     return Status(Cause::protocol,
-                  fmt::format("{} is no gdr transfer of this version", stream.peer()));
+                  fmt::format("{} is not a gdr transfer of this version", stream.peer()));
   std::vector<std::byte> body(sizes * 8);
   if (Status status = read_all(stream, body, start, limit); !status.ok()) return status;
   for (std::size_t i = 0; i < sizes; ++i) plan.sizes.push_back(Bytes{number_at(body, 8 * i, 8)});

@@ -31,9 +31,9 @@ Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& 
   }
   switch (failure) {
     case CompletionStatus::flushed:
-      return {
-          {Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer)},
-          false};
+      return {{Cause::device_failed,
+               fmt::format("{}: a queue pair failed, and no reason was reported", peer)},
+              false};
     case CompletionStatus::retry_exceeded:
       return {
           {Cause::peer_gone, fmt::format("{} does not answer on {} ({})", peer, nic.name, what)}};

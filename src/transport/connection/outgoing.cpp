@@ -64,7 +64,7 @@ Result<OperationId> Outgoing::begin(Operation&& operation) {
                   fmt::format("{} operations are not finished yet", operations_.under_way()));
   if (operation.is<Atomic>()) {
     if (operation.peer.address % 8 != 0)
-      return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8",
+      return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is not a multiple of 8",
                                                 operation.peer.address));
   } else {
     if (Status local = look_up_local(operation); !local.ok()) return local;
@@ -202,7 +202,7 @@ Status Outgoing::take_clear(const Frame& frame) {
   Operation* operation = operations_.find(frame.operation);
   Send* send = operation == nullptr ? nullptr : std::get_if<Send>(&operation->kind);
   if (send == nullptr || operation->phase != Phase::confirming)
-    return protocol_error("room for a send that there is not");
+    return protocol_error("room for an unknown send");
   send->peer_receive = frame.extra;
   operation->by_rdma = false;
   operation->phase = Phase::issuing;

@@ -79,7 +79,7 @@ class Reader {
 }  // namespace
 
 Status protocol_error(const std::string& what) {
-  return {Cause::protocol, "the peer said what it must not: " + what};
+  return {Cause::protocol, "the peer broke the protocol: " + what};
 }
 
 void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
@@ -212,7 +212,7 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   const auto path = reader.number<std::uint8_t>();
   const auto best = reader.number<std::uint8_t>();
   const auto wanted = reader.number<std::uint8_t>();
-  if (path > 2 || best > 2 || wanted > 3) return protocol_error("a path that there is not");
+  if (path > 2 || best > 2 || wanted > 3) return protocol_error("an unknown path");
   PathOffer& offer = hello.offer;
   offer.choice.path = static_cast<TransportPath>(path);
   offer.best = static_cast<TransportPath>(best);

@@ -68,7 +68,7 @@ void put_frame(std::span<std::byte, frame_header> to, const Frame& frame);
 Result<Frame> parse_frame(std::span<const std::byte, frame_header> from,
                           std::size_t largest_payload);
 
-/// "the peer said what it must not: WHAT"
+/// "the peer broke the protocol: WHAT"
 Status protocol_error(const std::string& what);
 
 /// Why an operation or a connection ended: a sentence, of which 200 bytes are kept.
