@@ -162,7 +162,7 @@ std::string settings(const Topology& topology, std::size_t index, const RunPlan&
          environment(topology, index);
 }
 
-/// A NIC is an open socket: QEMU puts the length in front of each frame.
+/// Each NIC is an open socket; QEMU sends each frame after its length.
 void add_netdev(std::vector<std::string>& arguments, const std::string& id, int descriptor) {
   add(arguments, "-netdev",
       fmt::format("stream,id={},server=off,addr.type=fd,addr.str={}", id, descriptor));

@@ -14,7 +14,7 @@ class Barriers {
   struct Answer {
     std::size_t host = 0;
     std::string token;
-    std::string failure;  ///< empty: go on
+    std::string failure;  ///< empty: continue
     bool operator==(const Answer&) const = default;
   };
   using Answers = std::vector<Answer>;

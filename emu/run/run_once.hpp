@@ -44,7 +44,7 @@ void turn_until(Session& session, Signals& signals, const Deadline& deadline,
                 const std::function<bool()>& done);
 
 /// Starts the guests, lets all commands start when all guests are up, and hands their output on.
-/// The exit code is that of the first command to fail. All QEMUs are gone when this returns or
+/// The exit code is that of the first command to fail. All QEMUs have ended when this returns or
 /// throws. Throws Interrupted.
 ExitReport run_guests(const SessionPlan& plan,
                       const std::vector<std::optional<std::string>>& commands,

@@ -112,7 +112,8 @@ void add_guest_options(CLI::App& command, const Options& options) {
                   "HOST/gpuN-nicM[,after=COUNT][,above=SIZE]: registering that GPU's memory on "
                   "that NIC fails (EFAULT)")
       ->allow_extra_args(false);
-  command.add_option("--seed", options->seed, "seed of the random choices of --fault")->capture_default_str();
+  command.add_option("--seed", options->seed, "seed of the random choices of --fault")
+      ->capture_default_str();
   command.add_option("--pcap", options->pcap, "capture file: what NICs send, before faults");
 }
 
@@ -186,7 +187,8 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
         "--fault", options->faults,
         "what links do while the command runs, instead of the --fault of up; may be given again")
       ->allow_extra_args(false);
-  in->add_option("--seed", options->seed, "seed of the random choices of --fault")->capture_default_str();
+  in->add_option("--seed", options->seed, "seed of the random choices of --fault")
+      ->capture_default_str();
   finish(in, "gdr emulate in test -- ibv_devices",
          [options](emu::Signals& signals) { return emulate_in(*options, signals); });
   CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");

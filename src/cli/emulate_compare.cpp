@@ -19,7 +19,7 @@
 #include "src/report/agreement_output.hpp"
 #include "src/study/ask.hpp"
 
-// gdr emulate --compare: the stages of gdr explain beside what guests moved.
+// gdr emulate --compare: compares the stages of gdr explain with what guests moved.
 
 namespace gdr::cli {
 namespace {

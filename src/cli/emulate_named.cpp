@@ -32,7 +32,7 @@ emu::SessionFiles files_of(const EmulateOptions& options) {
   return emu::session_files(emu::sessions_folder(), options.name);
 }
 
-/// Closes what the caller had open beside the standard descriptors: a background process must not
+/// Closes what the caller had open besides the standard descriptors: a background process must not
 /// hold it.
 void close_all_but(const std::vector<int>& kept) {
   std::vector<int> open;

@@ -17,7 +17,7 @@
 
 namespace gdr::cli {
 
-/// The options of `gdr emulate` and of what is below it; each command takes some.
+/// The options of `gdr emulate` and its subcommands; each takes some.
 struct EmulateOptions {
   std::string name;  ///< of guests that are kept
   std::string topology;
@@ -74,12 +74,12 @@ class EmulationInput {
   fabric::FabricOptions fabric_;
 };
 
-/// --compare: transfers in guests, and what was observed beside the plans. The exit code. Throws
-/// InputError, Interrupted.
+/// --compare: runs transfers in guests and compares what was observed with the plans. Returns the
+/// exit code. Throws InputError, Interrupted.
 int emulate_compare(const EmulateOptions& options, const ModelLibrary& models,
                     emu::Signals& signals);
 
-/// One sentence each: how guests would run, and what is missing. The exit code.
+/// Prints how guests would run and what is missing, one sentence each. Returns the exit code.
 int emulate_probe();
 
 // Guests that are kept. Each returns the exit code. Throws InputError, Interrupted.

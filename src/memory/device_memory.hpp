@@ -102,7 +102,7 @@ class DeviceMemory {
   virtual Status reduce(DevicePointer into, DevicePointer from, std::uint64_t count,
                         ElementType type, Stream stream) = 0;
   virtual Result<Event> record(Stream stream) = 0;
-  virtual Result<bool> done(Event event) = 0;  ///< after true or a failure the event is gone
+  virtual Result<bool> done(Event event) = 0;  ///< true or a failure also destroys the event
   virtual Status synchronize(Stream stream) = 0;
 
   /// A range of whole granules inside one allocation.

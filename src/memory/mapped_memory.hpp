@@ -81,7 +81,7 @@ class MappedMemory final : public DeviceMemory {
     std::uint64_t reads = 0;
   };
   enum class Kind { copy_in, copy_out, copy_within, fill, reduce };
-  /// What a stream holds.
+  /// An operation in a stream.
   struct Command {
     Kind kind = Kind::fill;
     DevicePointer to{};

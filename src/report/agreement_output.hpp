@@ -13,7 +13,7 @@ struct ComparedPath {
   TransferPlan plan;
   agreement::Observation observed;
   agreement::ByteAudit audit;
-  std::string failure;  ///< why there is nothing to compare; empty: there is
+  std::string failure;  ///< why nothing can be compared; empty if it can
   [[nodiscard]] bool equal() const { return failure.empty() && audit.equal(); }
 };
 /// A path of "all" that the topology does not allow.

@@ -68,7 +68,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 namespace {
 
-/// As wrapped(); the first line has `column` characters in front already.
+/// As wrapped(); the first line already has `column` characters.
 std::string wrapped_from(std::string_view text, std::size_t column, std::size_t indent,
                          std::size_t width) {
   std::string out;

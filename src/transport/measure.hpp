@@ -19,7 +19,7 @@ struct MeasurePlan {
   bool check = false;
   unsigned queue_pairs = 1;
   unsigned iterations = 1000;
-  unsigned depth = 128;  ///< operations in progress at one time
+  unsigned depth = 128;  ///< operations in progress at once
   std::vector<Bytes> sizes;
   bool operator==(const MeasurePlan&) const = default;
 };

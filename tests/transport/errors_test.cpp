@@ -32,7 +32,7 @@ PairOptions with(const Setting& setting) {
   return options;
 }
 
-/// For an operation that nothing but its limit ends.
+/// For an operation that only its limit ends.
 constexpr Duration short_limit{2};
 PairOptions with_short_limit(const Setting& setting) {
   PairOptions options = with(setting);

@@ -76,7 +76,7 @@ class OddPeer {
   std::unique_ptr<ByteStream> stream_;
 
  public:
-  std::unique_ptr<Connection> connection;  // goes first
+  std::unique_ptr<Connection> connection;  // destroyed first
 };
 
 TEST(OddPeer, ABodyForAReceiveThatNoSendMet) {

@@ -37,7 +37,7 @@ TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
     for (int i = 0; i < 3 * each; ++i) EXPECT_TRUE(pair.b.connection->here().wait_arrival().ok());
   });
   threads.emplace_back([&] {
-    // Memory comes and goes meanwhile.
+    // Allocate and free memory meanwhile.
     for (int i = 0; i < 50; ++i)
       EXPECT_TRUE(pair.a.memory->free(pair.a.memory->allocate(Bytes{4096}).value()).ok());
   });

@@ -157,7 +157,7 @@ const std::vector<std::string> rooms{
     "src/study",   "src/memory",  "src/transport", "emu/fabric",    "emu/process",  "emu/image",
     "emu/machine", "emu/run",     "emu/keep",      "emu/agreement", "src/report",   "src/cli"};
 
-/// The room whose folder holds `file`, the deepest one that does; rooms.size(): it is in none.
+/// The room whose folder holds `file`, the deepest one that does; rooms.size() if it is in none.
 std::size_t room_of(const std::string& file) {
   std::size_t found = rooms.size();
   for (std::size_t i = 0; i < rooms.size(); ++i)

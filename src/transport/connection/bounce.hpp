@@ -18,7 +18,7 @@ class Bounce {
   Bounce(const Bounce&) = delete;
   Bounce& operator=(const Bounce&) = delete;
 
-  /// Device memory into a buffer that `lane` gave, to be sent behind `frame`.
+  /// Copies device memory into a buffer that `lane` gave, to be sent with `frame`.
   Status copy_out(Lane& lane, Lane::Room room, const Frame& frame, memory::DevicePointer from,
                   std::uint64_t operation);
   struct CopyOut {
@@ -31,9 +31,9 @@ class Bounce {
   /// The next copy that has ended; its buffer is with its lane. nullopt: none has ended.
   Result<std::optional<CopyOut>> next_sent();
 
-  /// A received buffer into device memory. With an error nothing is left in progress.
+  /// Copies a received buffer into device memory. After an error nothing is in progress.
   struct Started {
-    Status refused;  ///< the place cannot be written; the connection goes on
+    Status refused;  ///< the destination cannot be written; the connection stays open
     Status broken;
   };
   Started copy_in(Lane& lane, unsigned slot, const Frame& frame, memory::DevicePointer to);

@@ -7,7 +7,8 @@
 namespace gdr::transport {
 namespace {
 
-/// Whether the GID that the queue pairs use is still in the NIC's table: it goes with its address.
+/// Whether the GID that the queue pairs use is still in the NIC's table, which loses it together
+/// with its address.
 bool has_gid(const Nic& nic) {
   const auto entries = nic.device->gids();
   return std::any_of(entries.begin(), entries.end(), [&](const GidEntry& entry) {

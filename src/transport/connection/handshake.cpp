@@ -155,7 +155,7 @@ Status Handshake::connect_lanes(const Hello& peer) {
     route.retries = engine_.options.retries;
     Status connected = lanes_[i]->connect(route, theirs, peer.depth, Bytes{peer.chunk});
     if (connected.ok()) continue;
-    // A GID may have gone since it was chosen.
+    // A GID may have disappeared since it was chosen.
     const auto now = select_gid(nic.name, nic.device->gids(), nic.port.ethernet, nic.gid.index);
     return now.ok() ? connected
                     : Status(connected.cause(), connected.text() + ": " + now.status().text());

@@ -47,7 +47,7 @@ class ProgressEngine {
   const TransportOptions options;
   const bool flushes;  ///< inbound RDMA writes, before they are reported
   const bool
-      hears_every_free;   ///< then the cache knows what is registered without asking the memory
+      hears_every_free;   ///< if so, the cache knows what is registered without querying the memory
   std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
   std::unique_ptr<RegistrationCache> registrations;
   PathFacts facts;

@@ -19,7 +19,7 @@ class ByteStream {
   /// How many bytes were taken; 0: none just now. Cause::peer_gone when the other side has closed.
   virtual Result<std::size_t> write_some(std::span<const std::byte> bytes) = 0;
   virtual Result<std::size_t> read_some(std::span<std::byte> bytes) = 0;
-  virtual void end_writing() = 0;  ///< the other side reads to the end; reading goes on
+  virtual void end_writing() = 0;  ///< the other side then reads the end; reading continues
   [[nodiscard]] virtual std::string peer() const = 0;  ///< "10.0.0.2:18515"
 };
 

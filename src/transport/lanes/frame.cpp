@@ -35,7 +35,7 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what is there; after the end everything is 0 and ok() false.
+/// Reads fields in order; beyond the end they are 0 and ok() is false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -65,15 +65,15 @@ class RcLane final : public Lane {
   unsigned nic_;
   Bytes chunk_;
   std::size_t stride_;
-  unsigned depth_;     // bounce buffers for what comes
-  unsigned sends_;     // buffers for what leaves
+  unsigned depth_;     // bounce buffers for incoming data
+  unsigned sends_;     // buffers for outgoing frames
   unsigned receives_;  // of frames
   unsigned queue_depth_;
   std::byte* buffer_ = nullptr;
   std::size_t buffer_size_ = 0;
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<CompletionQueue> queue_;
-  std::unique_ptr<QueuePair> pair_;  // goes first
+  std::unique_ptr<QueuePair> pair_;  // destroyed first
   std::vector<unsigned> free_;
   std::deque<std::pair<unsigned, Frame>> ready_;
   unsigned in_flight_ = 0;  // work requests

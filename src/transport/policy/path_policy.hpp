@@ -13,7 +13,7 @@ namespace gdr::transport {
 /// How bytes get from one device's memory to the other's, best first.
 enum class TransportPath : unsigned char { gdr, staged, tcp };
 std::string_view to_string(TransportPath path);
-/// "gdr", "staged", "tcp"; nothing for "auto". Throws InputError.
+/// "gdr", "staged", "tcp"; nullopt for "auto". Throws InputError.
 std::optional<TransportPath> parse_path(std::string_view text);
 
 /// The distance of a GPU and a NIC of this machine in its PCIe tree, with the names and numbers of

@@ -10,8 +10,8 @@
 
 namespace gdr::transport {
 
-/// What goes wrong between and in the NICs of the double. Everything follows from `seed` and the
-/// order of calls.
+/// The faults between and in the NICs of the double. Everything follows from `seed` and the order
+/// of calls.
 struct DoubleFaults {
   double loss = 0;     ///< share of packets that vanish
   double reorder = 0;  ///< share that is held back by `reorder_by`

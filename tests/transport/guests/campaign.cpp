@@ -265,7 +265,7 @@ std::string Run::collect(Pair& pair, Step& step) {
   if ((pair.now() - asked).seconds > limit.seconds + 3)
     return fmt::format("operation {} ended after its limit", number);
   if (!done->status.ok()) return named(done->status);
-  // Nothing is known of bytes in memory that is gone, or of a peer that is.
+  // Bytes in freed memory, or of a peer that has gone, are undefined.
   if (!alive_ || schedule_.spoil == Spoil::free_here || schedule_.spoil == Spoil::free_there)
     return "";
   return compare(pair, step, number);
