@@ -1,10 +1,9 @@
-// Two figures, each with what it is held against in the same run:
-//  1. simulated transfers per second of the event engine against a bare SimGrid program with the
-//  same flows;
+// Two figures, each with its reference:
+//  1. simulated transfers per second of the event engine, against a bare SimGrid program with the
+//     same flows in the same run;
 //  2. wall time and peak memory of every GPU pair between two DGX H100, every path, 16 sizes,
-//  against the limits of 5 s and 500 MB.
-// Every measurement runs in a process of its own, A and B in turn; medians and the range are
-// printed.
+//     against the limits of 5 s and 500 MB.
+// Every measurement runs in its own process, A and B in turn; prints medians and ranges.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

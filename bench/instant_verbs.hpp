@@ -10,9 +10,9 @@ namespace gdr::bench {
 class InstantWire;  // instant_verbs.cpp
 std::shared_ptr<InstantWire> make_instant_wire();
 
-/// NICs that move bytes within ibv_post_send: nothing is waited for, so that what is left is the
-/// cost of whoever uses them. For one thread; writes, reads and sends, no atomics; a frame without
-/// a receive ends the program.
+/// NICs that move bytes within ibv_post_send. Nothing is waited for, so what remains is the cost of
+/// the code that uses them. For one thread; writes, reads and sends, no atomics; a frame without a
+/// receive ends the program.
 std::unique_ptr<transport::Verbs> make_instant_verbs(std::shared_ptr<InstantWire> wire,
                                                      const std::string& nic);
 

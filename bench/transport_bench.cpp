@@ -1,6 +1,6 @@
 // What the transport costs beside bare verbs: 8-byte writes with an immediate, back and forth and
-// in a row, over NICs that take no time. Both sides are moved by this thread, so that a message is
-// everything that its sender and its receiver do for it.
+// in a row, over NICs that take no time. This thread runs both sides, so a message's cost is
+// everything that its sender and receiver do for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ double nanoseconds(Clock::time_point start, unsigned count) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count() / count;
 }
 
-/// The verbs that a ping-pong needs, and no more.
+/// A ping-pong with only the verbs that it needs.
 class Bare {
  public:
   explicit Bare(const std::shared_ptr<InstantWire>& wire, const std::string& name)

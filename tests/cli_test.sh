@@ -20,9 +20,9 @@ refused() {
 
 small=$source/tests/data/small.json
 refused 'gdr: a subcommand is missing; "gdr --help" lists them'
-refused 'gdr: The following argument was not expected: shw; "gdr --help" says what there is' shw
-refused 'gdr: topology is required; "gdr show --help" says what there is' show
-refused 'gdr: --format: xml not in {text,dot}; "gdr show --help" says what there is' show "$small" --format xml
+refused 'gdr: The following argument was not expected: shw; see "gdr --help"' shw
+refused 'gdr: topology is required; see "gdr show --help"' show
+refused 'gdr: --format: xml not in {text,dot}; see "gdr show --help"' show "$small" --format xml
 refused "gdr: $work/none.json: cannot open it: No such file or directory" show "$work/none.json"
 refused "gdr: $work: it has no sys/bus/pci/devices; give / for this machine, or a folder that holds a copy of /sys" show "$work"
 refused 'gdr: --set x: write KEY=VALUE, as in h0/nic0.max_read_request=4096B' show "$small" --set x

@@ -7,10 +7,10 @@
 namespace gdr::agreement {
 namespace {
 
-/// Nothing where more is taken away than there is: the row is then unequal all the same.
+/// from - taken, 0 at least; a row with more taken is unequal in any case.
 Bytes less(Bytes from, Bytes taken) { return {from.count - std::min(from.count, taken.count)}; }
 
-/// What the witnesses of one host say of each mover there.
+/// What the witnesses of one host saw of each mover there.
 class Side {
  public:
   explicit Side(const SideObservation& seen) : seen_(seen) {}
@@ -36,7 +36,7 @@ class Side {
   [[nodiscard]] const SideObservation& seen() const { return seen_; }
 
  private:
-  /// What the process says of itself, where it says anything, and another witness.
+  /// What the process itself reports, if anything, and another witness.
   [[nodiscard]] std::vector<Witness> with(const char* by, Bytes ProcessBytes::*count,
                                           const Witness& other) const {
     if (!seen_.process) return {other};
@@ -49,8 +49,8 @@ bool is_gpu(const Graph& graph, VertexId vertex) {
   return graph.vertex(vertex).kind == VertexKind::gpu;
 }
 
-/// The data of reads, and of sends that the receiver fetches, is announced by the other side; after
-/// a loss once more for the rest.
+/// The other side announces the data of reads, and of sends that the receiver fetches; after a loss
+/// it announces the rest again.
 bool announced_by_sender(const Transfer& transfer) {
   return transfer.path == PathKind::staged ||
          (transfer.path == PathKind::gdr && transfer.operation == Operation::write);
@@ -66,8 +66,7 @@ std::vector<Witness> wire(const Transfer& transfer, const Side& from, const Side
   return witnesses;
 }
 
-/// What the transport asked NICs for at GPU memory: which of the two sides does depends on the
-/// operation.
+/// What the transport asked NICs to move at GPU memory; which side asks depends on the operation.
 std::optional<Bytes> asked(const Side& from, const Side& to) {
   if (!from.seen().process || !to.seen().process) return std::nullopt;
   return from.seen().process->rdma + to.seen().process->rdma;
@@ -83,8 +82,8 @@ std::vector<Witness> at_memory(Bytes module, std::optional<Bytes> transport, con
   return {{"module", module}, {"transport", *transport}, end};
 }
 
-/// A NIC's stage at GPU memory, bounce buffers or the kernel's socket buffers; the fabric sees its
-/// other end.
+/// A NIC's stage at GPU memory, bounce buffers or the kernel's socket buffers; the fabric sees the
+/// stage's other end.
 std::vector<Witness> nic_read(const Graph& graph, const Stage& stage, const Transfer& transfer,
                               const Side& from, const Side& to) {
   const Witness end{"fabric", from.seen().sent.data()};
@@ -149,7 +148,7 @@ class HostRows {
       return stage.mover == mover && graph_.vertex(stage.from).host == host_;
     });
   }
-  /// `accesses` of host memory for each byte.
+  /// Each byte makes `accesses` accesses to host memory.
   void beside(std::string mover, std::string from, std::string to, std::vector<Witness> observed,
               std::uint64_t accesses) {
     const Row& row = audit_.beside.emplace_back(
@@ -182,7 +181,7 @@ void HostRows::add(const Side& side, DeviceId gpu, DeviceId nic, bool sends) {
     beside("nic-read", gpu_name, nic_name, {{"module", side.read_gpu()}}, 0);
   if (!has(Mover::nic_write, true, false))
     beside("nic-write", nic_name, gpu_name, {{"module", side.wrote_gpu()}}, 0);
-  // With tcp the kernel's sockets have this stage, and the module sees RDMA alone.
+  // With tcp this stage belongs to the kernel's sockets, and the module sees only RDMA.
   const bool rdma = plan_.transfer.path == PathKind::staged;
   if (!rdma || !sends) beside("nic-read", memory, nic_name, {{"module", side.read_host()}}, 1);
   if (!rdma || sends) beside("nic-write", nic_name, memory, {{"module", side.wrote_host()}}, 1);

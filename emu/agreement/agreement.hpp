@@ -9,7 +9,7 @@
 
 namespace gdr::agreement {
 
-/// Who saw how many bytes.
+/// An observer, and how many bytes it saw.
 struct Witness {
   std::string by;
   Bytes bytes;
@@ -22,13 +22,13 @@ struct Row {
   std::string from;
   std::string to;
   Bytes planned;
-  std::vector<Witness> observed;  ///< empty: nobody can see it, which is not equal
+  std::vector<Witness> observed;  ///< empty: nothing can observe it; not equal
   std::vector<std::pair<std::string, std::string>>
-      hops{};  ///< of the stage: not observed; each carried what the stage's mover moved
+      hops{};  ///< of the stage; not observed: each carried what the mover moved
   [[nodiscard]] bool equal() const;
 };
 
-/// A plan and what was observed. Everything that a witness counts is in a row.
+/// A plan and what was observed. Every count of a witness is in a row.
 struct ByteAudit {
   std::vector<Row> stages;
   /// One row per host: reads and writes of its memory, added up from the other rows.
@@ -37,7 +37,7 @@ struct ByteAudit {
   [[nodiscard]] bool equal() const;
 };
 
-/// Holds what was observed against the stages of a transfer between GPUs of two hosts, by gdr,
+/// Compares what was observed with the stages of a transfer between GPUs of two hosts, by gdr,
 /// staged or tcp.
 ByteAudit audit(const Graph& graph, const TransferPlan& plan, const Observation& observed);
 

@@ -17,12 +17,12 @@ constexpr std::string_view transfer_line = "gdr-transfer";
 constexpr std::string_view program_line = "gdr-program";
 constexpr std::string_view after_line = "gdr-counts after";
 
-/// What parts the output.
+/// The lines that separate the parts of the output.
 bool is_mark(std::string_view line) {
   return line == before_line || line == transfer_line || line == program_line || line == after_line;
 }
 
-/// Of each GPU's number: the counts by name.
+/// For each GPU number, the counts by name.
 using Counts = std::map<unsigned, std::map<std::string, std::uint64_t, std::less<>>>;
 
 /// "/sys/class/misc/gdr-gpu0/counts:nic_read 17"
@@ -100,7 +100,7 @@ ProcessBytes process_bytes(const json::Value& document) {
 
 std::string guest_command(const GuestRun& run) {
   const std::string counts = "grep . /sys/class/misc/gdr-gpu*/counts /dev/null";
-  // A last line that the program did not end must not swallow ours.
+  // An unfinished last line of the program must not swallow ours.
   if (!run.program.empty())
     return fmt::format("echo {}; {}; echo {}; ({}\n) || exit; echo; echo {}; {}", before_line,
                        counts, program_line, run.program, after_line, counts);

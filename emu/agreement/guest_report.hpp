@@ -10,7 +10,7 @@
 
 namespace gdr::agreement {
 
-/// What a guest runs, and what it prints.
+/// What a guest runs.
 struct GuestRun {
   std::string tool;       ///< path of `gdr`
   unsigned gpu = 0;       ///< N of /dev/gdr-gpuN
@@ -20,23 +20,23 @@ struct GuestRun {
   Bytes size;
   std::string more;     ///< further options of `gdr transfer`, a shell line
   std::string server;   ///< its address; empty: this is the server
-  std::string program;  ///< instead of `gdr transfer`: a shell command of somebody's own
+  std::string program;  ///< instead of `gdr transfer`: the user's shell command
 };
 
-/// A shell command: the module's counts, one transfer, the counts again. Fails as the transfer
-/// does.
+/// A shell command: prints the module's counts, does one transfer, prints the counts again. Its
+/// exit code is the transfer's if that fails.
 std::string guest_command(const GuestRun& run);
 
-/// Whether a line of its output is the command's own, and not the program's.
+/// Whether a line of its output is from the command itself, not from the program.
 bool is_report_line(std::string_view line);
 
-/// What the command's output says.
+/// The command's output, parsed.
 struct GuestReport {
-  std::optional<ProcessBytes> process;  ///< nothing: the program is no `gdr transfer`
+  std::optional<ProcessBytes> process;  ///< nullopt: the program is not `gdr transfer`
   ModuleBytes module;
-  std::string path;  ///< that the transport took; "" where nobody says
+  std::string path;  ///< that the transport took; "" if not reported
 };
-/// From the lines of standard output. Throws InputError that says what is missing in it.
+/// Parses the lines of standard output. Throws InputError naming what is missing.
 GuestReport read_report(const std::vector<std::string>& lines, unsigned gpu);
 
 }  // namespace gdr::agreement

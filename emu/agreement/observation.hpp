@@ -7,8 +7,8 @@
 
 namespace gdr::agreement {
 
-/// Payload that crossed one end of a port of the fabric in one direction, by what it was for. Each
-/// byte once; what came again apart.
+/// Payload that crossed one end of a port of the fabric in one direction, by purpose. Each byte
+/// counts once; repeated bytes count separately.
 struct WireBytes {
   Bytes written;  ///< of RDMA writes
   Bytes sent;     ///< of RDMA sends: the transport's control
@@ -18,18 +18,18 @@ struct WireBytes {
   Bytes read_again;
   Bytes
       stream;  ///< TCP: of frames that carry data, and of connections that are not the transport's
-  Bytes stream_control;  ///< TCP: greetings, headers, frames that control
+  Bytes stream_control;  ///< TCP: greetings, headers, control frames
   [[nodiscard]] Bytes data() const { return written + read + stream; }
   [[nodiscard]] Bytes again() const { return written_again + sent_again + read_again; }
   bool operator==(const WireBytes&) const = default;
 };
 WireBytes operator+(const WireBytes& a, const WireBytes& b);
-/// What came since `before`.
+/// The increase since `before`.
 WireBytes operator-(const WireBytes& now, const WireBytes& before);
-/// Of a program of somebody's own: its sends carry data, and its TCP sets connections up.
+/// For the user's own program: its sends carry data, and its TCP sets up connections.
 WireBytes with_sends_as_data(const WireBytes& bytes);
 
-/// What the process of `gdr transfer` says that it moved: "moved_bytes" of its JSON.
+/// What `gdr transfer` reports that it moved: "moved_bytes" of its JSON.
 struct ProcessBytes {
   Bytes copy_engine_out;
   Bytes copy_engine_in;
@@ -49,7 +49,7 @@ struct ModuleBytes {
   Bytes copied_in;
   Bytes nic_read;     ///< by NICs, out of the GPU's memory, for packets that were new
   Bytes nic_written;  ///< by NICs, into it
-  Bytes host_read;    ///< by NICs, out of memory that is no GPU's, sends included; as nic_read
+  Bytes host_read;    ///< by NICs, out of memory other than GPUs', sends included; as nic_read
   Bytes host_written;
   Bytes read_again;  ///< by NICs, out of any memory but other GPUs', for packets built before
   Bytes other_gpus;  ///< all that was copied, read and written at the host's other GPUs
@@ -59,7 +59,7 @@ struct ModuleBytes {
 /// One host during one transfer.
 struct SideObservation {
   std::optional<ProcessBytes> process{
-      ProcessBytes{}};  ///< nothing: a program of somebody's own, which says nothing of itself
+      ProcessBytes{}};  ///< nullopt: the user's own program, which reports nothing
   ModuleBytes module;
   WireBytes sent;        ///< by the transfer's NIC
   WireBytes delivered;   ///< to it

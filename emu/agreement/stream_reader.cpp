@@ -35,7 +35,7 @@ void StreamReader::begin() {
     expect_ = Expect::payload;
     return;
   }
-  // What was read too far belongs to what follows the header.
+  // Not a plan: these bytes begin the greeting.
   const std::vector<std::byte> read = std::move(header_);
   header_.clear();
   expect_ = Expect::hello;

@@ -10,14 +10,15 @@
 
 namespace gdr::agreement {
 
-/// Reads one direction of a stream of the transport's (src/transport/frame.hpp) as it passes and
-/// tells its data from its control: greetings, headers, and frames that carry no data. A stream
-/// that does not read as such is data from there on, so that nothing hides in it.
+/// Reads one direction of a stream of the transport (src/transport/lanes/frame.hpp) as it passes
+/// and separates its data from its control: greetings, headers, and frames that carry no data.
+/// Where a stream does not follow the protocol, everything from there on counts as data, so that
+/// nothing hides in it.
 class StreamReader {
  public:
   void take(std::span<const std::byte> bytes);
   [[nodiscard]] Bytes data() const { return data_; }
-  /// What has come of a header and is not whole counts here.
+  /// Includes the bytes of an incomplete header.
   [[nodiscard]] Bytes control() const { return control_ + Bytes{header_.size()}; }
 
  private:
@@ -27,9 +28,9 @@ class StreamReader {
   void begin();
 
   Expect expect_ = Expect::beginning;
-  std::vector<std::byte> header_;  // what has come of it
-  Expect next_ = Expect::frame;    // behind a payload
-  std::uint64_t payload_ = 0;      // of it, still to come
+  std::vector<std::byte> header_;  // the part received
+  Expect next_ = Expect::frame;    // after a payload
+  std::uint64_t payload_ = 0;      // bytes still to come
   bool payload_is_data_ = false;
   Bytes data_;
   Bytes control_;

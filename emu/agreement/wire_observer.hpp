@@ -13,8 +13,8 @@
 namespace gdr::agreement {
 
 /// Adds up, by port and direction, what frames of the fabric carry: RoCE payload by opcode, TCP
-/// payload by the transport's frames. What comes again counts once. One thread may ask while
-/// another one gives frames.
+/// payload by the transport's frames. Repeated bytes count once. One thread may query while another
+/// adds frames.
 class WireObserver {
  public:
   struct Port {
@@ -25,7 +25,7 @@ class WireObserver {
   using Ports = std::map<std::string, Port>;
 
   void take(const std::string& port, bool delivered, fabric::FrameView frame);
-  /// Since the beginning; ports without any frame are not there.
+  /// Totals since the beginning; ports without frames are omitted.
   [[nodiscard]] Ports ports() const;
 
  private:

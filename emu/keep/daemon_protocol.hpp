@@ -54,7 +54,7 @@ std::optional<RunRequest> decode_run_request(std::string_view text);
 class Outbox {
  public:
   void put(char letter, std::string_view text);
-  /// Sends what it can without blocking. False: the other side has closed.
+  /// Sends as much as it can without blocking. False: the other side has closed.
   bool flush(int socket);
   [[nodiscard]] bool empty() const { return packets_.empty(); }
   /// True if callers should not add packets for now.

@@ -36,7 +36,7 @@ std::vector<Numbered> numbered_devices(const Host& host, DeviceKind kind) {
                          [](const Numbered& a, const Numbered& b) { return a.number == b.number; });
   if (twice != devices.end())
     throw InputError(
-        fmt::format("{}/{} and {}/{}: both names end in {}; emulation needs a number a {}",
+        fmt::format("{}/{} and {}/{}: both names end in {}; emulation needs one number per {}",
                     host.name, host.devices[twice->device].name, host.name,
                     host.devices[(twice + 1)->device].name, twice->number, to_string(kind)));
   return devices;

@@ -18,17 +18,17 @@ struct Numbered {
 /// below 256 or two have the same.
 std::vector<Numbered> numbered_devices(const Host& host, DeviceKind kind);
 
-/// Ethernet address of a NIC: the guest knows by it which of its interfaces is which NIC.
+/// Ethernet address of a NIC, by which the guest identifies its interface.
 std::string mac_address(std::size_t host, std::size_t nic);
 
-/// IPv4 address of a NIC. NICs of one number are one subnet of 24 bits.
+/// IPv4 address of a NIC. NICs with the same number share a subnet of 24 bits.
 std::string ip_address(std::size_t host, std::size_t nic);
 
-/// The same for a host's interface in the management network, 192.168.0.0/24.
+/// Ethernet and IPv4 address of a host's interface in the management network, 192.168.0.0/24.
 std::string management_mac_address(std::size_t host);
 std::string management_address(std::size_t host);
 
-/// More hosts than addresses of a subnet cannot be joined.
+/// How many hosts a subnet has addresses for.
 inline constexpr std::size_t max_hosts = 254;
 
 }  // namespace gdr::emu

@@ -34,7 +34,7 @@ std::vector<GpuMemory> gpu_memory(const Hardware& hardware, std::size_t host_ind
 }
 
 std::string cut_note(const Host& host, const std::vector<GpuMemory>& gpus) {
-  // GPUs that are alike share a phrase.
+  // GPUs with equal sizes share a phrase.
   std::vector<std::pair<std::string, int>> cuts;
   for (const GpuMemory& gpu : gpus) {
     if (gpu.size == gpu.full) continue;

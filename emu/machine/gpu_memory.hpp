@@ -12,12 +12,12 @@ namespace gdr::emu {
 struct GpuMemory {
   std::size_t number = 0;  ///< /dev/gdr-gpuN
   std::size_t device = 0;  ///< index in host.devices
-  Bytes full;              ///< what the topology (or else the GPU's model) says
-  Bytes size;              ///< what the emulated one has: a power of two
+  Bytes full;              ///< the topology's size, or else the GPU model's
+  Bytes size;              ///< size of the emulated memory: a power of two
 };
 
-/// A BAR costs the guest a 64th of its size for page structures and time to fill them in, so it is
-/// cut: to 256 MiB each, 1 GiB per host.
+/// A BAR costs the guest a 64th of its size for page structures and the time to fill them in, so
+/// BARs are cut: to 256 MiB each, 1 GiB per host.
 std::vector<GpuMemory> gpu_memory(const Hardware& hardware, std::size_t host);
 
 /// One line that says what was cut; empty when nothing was.

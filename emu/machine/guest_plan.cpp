@@ -21,8 +21,8 @@ constexpr Bytes memory_a_node =
     128_MiB;  // a whole section: the kernel takes no less for a NUMA node
 constexpr std::uint64_t bytes_a_page_structure = 64;
 constexpr std::size_t max_numa_nodes = 64;
-/// The second line spares time: port services (hot plug, errors) that nothing here has, checks of
-/// the kernel's own memory and ciphers, calibration, waiting for grace periods.
+/// The second line saves time: it drops port services (hot plug, errors) that nothing here has,
+/// checks of the kernel's own memory and ciphers, calibration, and waiting for grace periods.
 constexpr const char* kernel_parameters =
     "console=ttyS0 quiet panic=-1 mitigations=off audit=0 apparmor=0 random.trust_cpu=on"
     " pcie_ports=compat rodata=off nokaslr cryptomgr.notests tsc=reliable lpj=4000000 "
@@ -34,8 +34,8 @@ void add(std::vector<std::string>& arguments, const char* option, std::string va
   arguments.push_back(std::move(value));
 }
 
-/// What tells a real machine from a virtual one: a bit of CPUID, which the kernel needs for its
-/// paravirtual clock alone, and the firmware's name of the vendor. KVM runs the machine's own
+/// What distinguishes a real machine from a virtual one: a bit of CPUID, which the kernel needs
+/// only for its paravirtual clock, and the firmware's vendor name. KVM shows the machine's own
 /// processor.
 void add_identity(std::vector<std::string>& arguments, const Topology& topology, const Host& host,
                   bool kvm, const ModelLibrary& models) {
@@ -50,7 +50,7 @@ void add_identity(std::vector<std::string>& arguments, const Topology& topology,
         fmt::format("type=1,manufacturer=gdr,product={}", option_value(topology.name)));
 }
 
-/// A CPU a NUMA node. Sockets have the same number of CPUs in QEMU: those too many go to the
+/// One CPU per NUMA node. In QEMU all sockets have the same number of CPUs: surplus CPUs go to the
 /// socket's last node.
 void add_processors(std::vector<std::string>& arguments, const Host& host, Bytes gpu_memory) {
   std::size_t cores = 1;
@@ -73,7 +73,7 @@ void add_processors(std::vector<std::string>& arguments, const Host& host, Bytes
           nodes[socket].empty() ? 0 : nodes[socket][std::min(core, nodes[socket].size() - 1)];
       cpus[node] += fmt::format(",cpus={}", socket * cores + core);
     }
-  // Page structures of the GPUs' memory come from the first node.
+  // The page structures of the GPUs' memory are taken from the first node.
   const std::uint64_t pages = gpu_memory.count / 4096 * bytes_a_page_structure;
   const Bytes first{(base_memory.count + pages + memory_a_node.count - 1) / memory_a_node.count *
                     memory_a_node.count};
@@ -107,7 +107,7 @@ std::string variable(const std::string& name, const std::string& value) {
   return fmt::format("{}={}\n", name, shell_word(value));
 }
 
-/// A host's name in the name of a variable.
+/// A host's name as part of a variable's name.
 std::string in_variable(std::string name) {
   std::replace_if(
       name.begin(), name.end(),
@@ -115,7 +115,7 @@ std::string in_variable(std::string name) {
   return name;
 }
 
-/// What COMMAND finds in its environment.
+/// The environment of COMMAND.
 std::string environment(const Topology& topology, std::size_t index) {
   std::string text = "export " + variable("GDR_HOST", topology.hosts[index].name);
   text += "export " + variable("GDR_HOST_INDEX", std::to_string(index));
@@ -134,7 +134,7 @@ std::string environment(const Topology& topology, std::size_t index) {
   return text + "export " + variable("GDR_PEERS", fmt::format("{}", fmt::join(peers, " ")));
 }
 
-/// For our modules; to the shell they are comments.
+/// Lines for our modules; to the shell they are comments.
 std::string module_settings(const Hardware& hardware, std::size_t index, const RunPlan& run,
                             const PcieTree& tree) {
   const Topology& topology = hardware.topology();
@@ -162,7 +162,7 @@ std::string settings(const Topology& topology, std::size_t index, const RunPlan&
          environment(topology, index);
 }
 
-/// A NIC is an open socket: QEMU puts the length in front of each frame.
+/// Each NIC is an open socket; QEMU sends each frame after its length.
 void add_netdev(std::vector<std::string>& arguments, const std::string& id, int descriptor) {
   add(arguments, "-netdev",
       fmt::format("stream,id={},server=off,addr.type=fd,addr.str={}", id, descriptor));
@@ -199,7 +199,7 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
                "-no-reboot",         "-display",    "none"};
   add(arguments, "-name", option_value(host.name));
   add(arguments, "-machine", "q35,vmport=off");
-  // The multi-threaded TCG crashed once in some sixty boots.
+  // The multi-threaded TCG crashed about once in sixty boots.
   add(arguments, "-accel", run.kvm ? "kvm" : "tcg,thread=single");
   add_identity(arguments, topology, host, run.kvm, models);
   add_processors(arguments, host, all_gpu_memory);
@@ -220,7 +220,7 @@ GuestPlan plan_guest(const Topology& topology, std::size_t index, const RunPlan&
   add_channel(arguments, "errors", errors_descriptor);
   add_folder(arguments, "root", "/", ",readonly=on");
   if (!run.work_folder.empty()) add_folder(arguments, "folder", run.work_folder, "");
-  // On the bus that no device of the topology is on.
+  // Put it on the bus that has no device of the topology.
   add_netdev(arguments, "mgmt0.net", management_descriptor);
   add(arguments, "-device",
       fmt::format("virtio-net-pci,netdev=mgmt0.net,mac={},romfile=",

@@ -12,7 +12,8 @@
 
 namespace gdr::emu {
 
-/// Descriptors of a QEMU: the guest's three channels, the management network, then its NICs.
+/// Descriptors that a QEMU inherits: the guest's three channels, the management network, then its
+/// NICs.
 inline constexpr int control_descriptor = 3;
 inline constexpr int output_descriptor = 4;
 inline constexpr int errors_descriptor = 5;
@@ -35,15 +36,15 @@ struct GuestPlan {
   std::string host;
   std::vector<std::string> qemu;  ///< the command line
   std::vector<std::string> nics;  ///< names, in the order of their descriptors
-  std::string settings_file;      ///< what QEMU hands to the guest's init
+  std::string settings_file;      ///< what QEMU passes to the guest's init
   std::string settings;           ///< its content: shell variables, and lines for our modules
-  std::string console_file;       ///< what the guest's kernel says
+  std::string console_file;       ///< the guest's kernel messages
   std::string gpu_folder;         ///< where files behind GPU memory are; empty: the host has no GPU
   std::string note;               ///< what was cut to fit; may be empty
 };
 
-/// Plain data from plain data; nothing is started or written. Throws InputError when QEMU cannot
-/// hold the host, or one network all hosts.
+/// Computes plain data; nothing is started or written. Throws InputError when a host does not fit
+/// into QEMU, or the hosts do not fit into one network.
 GuestPlan plan_guest(const Topology& topology, std::size_t host, const RunPlan& run,
                      const ModelLibrary& models);
 

@@ -18,7 +18,7 @@ constexpr unsigned max_payload_shift = 5, max_read_request_shift = 12;
 constexpr unsigned width_shift = 4, status_shift = 16;
 constexpr std::uint32_t ats_enabled = 1U << 31U;
 constexpr unsigned gpu_memory_bar = 2;  // of ivshmem
-/// What switches and root ports with ACS can do: all but egress control.
+/// ACS capabilities of switches and root ports: all but egress control.
 constexpr std::uint16_t usual_acs = Acs::source_validation | Acs::translation_blocking |
                                     Acs::request_redirect | Acs::completion_redirect |
                                     Acs::upstream_forwarding | Acs::direct_translated;
@@ -36,7 +36,7 @@ std::uint32_t link_fields(PcieLink link) {
                                                            << width_shift;
 }
 
-/// Registers of one function.
+/// Collects the registers of one function.
 class Registers {
  public:
   Registers(std::string& text, char kind, PciPlace place)
@@ -96,14 +96,15 @@ std::string id_of(const Hardware& hardware, DeviceId id) {
   return header != nullptr && !header->pci_ids.empty() ? header->pci_ids.front() : "";
 }
 
-/// What the file or a model that it names says; nullopt: nothing but an assumption.
+/// The value if the file or a model that it names states it; nullopt for an assumption.
 template <typename T>
 std::optional<T> told(const Fact<T>& fact) {
   const bool is_told = fact.basis == Basis::stated || fact.basis == Basis::model;
   return is_told ? std::optional(fact.value) : std::nullopt;
 }
 
-/// The class code of three bytes; 0 where QEMU's function has the right one, or it is not known.
+/// The class code of three bytes; 0 where QEMU's function has the right one, or the class is
+/// unknown.
 std::uint32_t class_of(const Hardware& hardware, DeviceId id) {
   switch (hardware.device(id).kind) {
     case DeviceKind::gpu:
@@ -136,7 +137,7 @@ void set_sizes(Registers& function, const Hardware& hardware, DeviceId id) {
   const auto request = reads ? told(hardware.max_read_request(hardware.graph().device(id)))
                              : device.max_read_request;
   if (request) field(max_read_request_shift, 0x7, size_code(*request));
-  // On after a reset.
+  // This bit is on after a reset.
   if (device.relaxed_ordering || device.kind == DeviceKind::nic)
     field(relaxed_ordering_bit, 0x1, device.relaxed_ordering.value_or(true) ? 1 : 0);
   if (mask != 0) function.set('p', device_control, mask, value, mask);
@@ -152,7 +153,7 @@ void set_acs(Registers& port, const Hardware& hardware, DeviceId id) {
 
 void set_links(Registers& port, Registers& function, const Hardware& hardware, DeviceId id) {
   const Device& device = hardware.device(id);
-  // Where software shows a link that is not a real one, so does the guest.
+  // Where software shows a link that is not real, the guest shows it, too.
   const std::optional<PcieLink> now = hardware.shows_virtual_link(id)
                                           ? device.link
                                           : told(hardware.link(id)).value_or(std::nullopt);
@@ -160,8 +161,8 @@ void set_links(Registers& port, Registers& function, const Hardware& hardware, D
   const auto at_least = [&](PcieLink link) {
     return PcieLink{std::max(link.generation, now->generation), std::max(link.width, now->width)};
   };
-  // Where the file does not say, the slot is no better than it runs: the verdict on the file does
-  // not count on more.
+  // If the file states no capability, the slot can do no more than it runs at: the verdict assumes
+  // no more either.
   const PcieLink both = at_least(device.link_capability.value_or(*now));
   port.set_links(*now, both);
   function.set_links(*now, at_least(hardware.named_model_link(id).value_or(both)));
@@ -182,7 +183,7 @@ void add_device(std::string& text, const Hardware& hardware, DeviceId id, PciPla
 
   if (place % 8 != 0) return;  // the port is that of function 0
   Registers port(text, 'p', place);
-  // All ports of a switch have its ID.
+  // All ports of a switch have the switch's ID.
   if (const auto above = device_index(host, device.under);
       above && host.devices[*above].kind == DeviceKind::pci_switch)
     if (const std::string pci_id = id_of(hardware, {id.host, *above}); !pci_id.empty())
@@ -211,7 +212,7 @@ std::string pci_overlay(const Hardware& hardware, std::size_t host_index, const 
     }
     if (id.empty()) continue;
     Registers(text, 'p', root.first_port).set_id(id);
-    // Its other ports, too: with QEMU's ID nobody would believe their links.
+    // Its other ports get the ID, too: with QEMU's ID their links would count as virtual.
     for (std::size_t device = 0; device < host.devices.size(); ++device) {
       const PciPlace place = tree.places[device];
       const bool another = place != 0 && place % 8 == 0 && place != root.first_port;

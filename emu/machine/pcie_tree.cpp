@@ -79,8 +79,8 @@ class Builder {
 
   void add_host_bridge(const std::string& id, RootBus root, const std::vector<Slot>& slots) {
     if (!slots.empty()) root.first_port = place_of(slots.front(), 0);
-    // The firmware numbers the buses below a host bridge from its own on, in the order of their
-    // ports: they are packed.
+    // The firmware numbers the buses below a host bridge consecutively from the bridge's own, in
+    // the order of their ports.
     add("-device", fmt::format("pxb-pcie,id={},bus=pcie.0,bus_nr={},numa_node={}", id,
                                std::min<std::size_t>(tree_.buses, 255), root.numa));
     tree_.roots.push_back(std::move(root));

@@ -11,26 +11,25 @@
 namespace gdr::emu {
 
 /// A function's place as the guest finds it: 8 * physical slot number of the port above + function
-/// number. The port itself has that of function 0.
+/// number. The port itself has the place of function 0.
 using PciPlace = std::size_t;
 
 /// A root bus of the guest.
 struct RootBus {
-  std::string
-      bridge;  ///< the topology's host bridge; empty where the device below has one of its own
+  std::string bridge;  ///< the topology's host bridge; empty if it exists only for the device below
   std::size_t numa = 0;  ///< index in the host
   PciPlace first_port =
-      0;  ///< the first device on the bus: what the kernel tells the bridge by; 0: an empty bus
+      0;  ///< the first device on the bus, by which the kernel identifies the bridge; 0: no device
 };
 
-/// A host's PCIe tree in QEMU's words.
+/// A host's PCIe tree as arguments of QEMU.
 struct PcieTree {
   /// Option, value, option, value... Devices are named as in the topology, the port above one
   /// NAME.port. NICs expect a netdev of their name.
   std::vector<std::string> arguments;
   std::vector<PciPlace> places;  ///< of the host's devices; 0 for host bridges
   std::vector<RootBus> roots;
-  std::size_t buses = 0;  ///< PCI buses that the tree takes, bus 0 included
+  std::size_t buses = 0;  ///< number of PCI buses, bus 0 included
 };
 
 /// The file behind a GPU's memory.

@@ -5,7 +5,7 @@
 
 namespace gdr::emu {
 
-/// Text as QEMU takes it inside NAME=VALUE,...: a comma is written twice.
+/// Escapes text for QEMU's NAME=VALUE,...: a comma is written twice.
 inline std::string option_value(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -17,7 +17,7 @@
 namespace gdr::emu {
 namespace {
 
-/// Rules whose cure is software inside the guest.
+/// Rules that software inside the guest remedies.
 const std::set<std::string> software_rules_of_guest{"peermem-missing", "kernel-too-old",
                                                     "cuda-too-old"};
 
@@ -137,8 +137,8 @@ std::string nic_settings(const Hardware& hardware, std::size_t host) {
     unsigned code;
     double value;
   };
-  // Speeds are Gb/s per lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR. The usual width comes first: of
-  // equal rates the first is taken.
+  // Speeds are Gb/s per lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR. The usual width comes first, since
+  // the first of equal rates is taken.
   static constexpr std::array<Code, 7> speeds{
       {{1, 2.5}, {2, 5}, {4, 10}, {16, 14}, {32, 25}, {64, 50}, {128, 100}}};
   static constexpr std::array<Code, 4> widths{{{2, 4}, {1, 1}, {16, 2}, {4, 8}}};

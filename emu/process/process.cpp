@@ -23,8 +23,8 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// In the child, between fork and exec. Descriptors are first moved out of the way of the numbers
-/// that they are to get.
+/// Runs in the child, between fork and exec. Descriptors are first moved away from the numbers that
+/// they are to get.
 [[noreturn]] void become(char* const* arguments, int output, std::vector<int>& pass, pid_t parent,
                          int report) {
   constexpr int out_of_the_way = 200;
@@ -100,7 +100,7 @@ CommandResult run_to_end(const std::vector<std::string>& arguments, Signals& sig
   bool open = true;
   while (open || !process.exit_code()) {
     pollfd ready[] = {{signals.fd(), POLLIN, 0}, {open ? from.get() : -1, POLLIN, 0}};
-    constexpr int tick_ms = 100;  // SIGCHLD may have been taken by somebody else's wait
+    constexpr int tick_ms = 100;  // another wait may have taken SIGCHLD
     if (poll(ready, 2, tick_ms) < 0 && errno != EINTR) fail("poll");
     if (ready[0].revents != 0) signals.take();
     if (ready[1].revents == 0) continue;

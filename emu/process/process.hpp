@@ -11,13 +11,13 @@
 
 namespace gdr::emu {
 
-/// A child process in a process group of its own, killed with its group when this goes, and by the
-/// kernel when we die.
+/// A child process in its own process group, killed with the group when this object is destroyed,
+/// and by the kernel when we die.
 class Process {
  public:
-  /// `arguments[0]` is looked for in PATH. Standard input is /dev/null, standard output and error
-  /// are `output`. The child gets `pass` as its descriptors 3, 4... Throws std::system_error when
-  /// it cannot be started.
+  /// `arguments[0]` is searched in PATH. Standard input is /dev/null, standard output and error are
+  /// `output`. The child gets `pass` as its descriptors 3, 4... Throws std::system_error when it
+  /// cannot be started.
   Process(const std::vector<std::string>& arguments, int output, std::vector<int> pass = {});
   ~Process();
   Process(Process&& other) noexcept;
@@ -39,12 +39,12 @@ struct CommandResult {
 /// Runs a command to its end. Throws Interrupted (the command is killed) and std::system_error.
 CommandResult run_to_end(const std::vector<std::string>& arguments, Signals& signals);
 
-/// The same for a command that must work. Throws InputError: `purpose`, the command and the end of
-/// its output.
+/// The same for a command that must succeed. Throws InputError with `purpose`, the command and the
+/// end of its output.
 std::string run_or_throw(const std::vector<std::string>& arguments, Signals& signals,
                          std::string_view purpose);
 
-/// Whether PATH has a program.
+/// Whether a program is in PATH.
 bool is_in_path(const std::string& program);
 
 }  // namespace gdr::emu

@@ -6,10 +6,10 @@
 
 namespace gdr::emu {
 
-/// A word that a shell reads back as `text`; in quotes only where it needs them.
+/// A word that a shell reads back as `text`, quoted only if needed.
 std::string shell_word(std::string_view text);
 
-/// Words with spaces between.
+/// The words, separated by spaces.
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace gdr::emu

@@ -4,14 +4,13 @@
 
 namespace gdr::emu {
 
-/// Ctrl-C, SIGTERM or SIGHUP. Not an error: whoever catches it has been unwound, so that nothing is
-/// left behind.
+/// Ctrl-C, SIGTERM or SIGHUP. Not an error: it unwinds the stack, so that nothing is left behind.
 struct Interrupted {
   int signal = 0;
 };
 
-/// Holds SIGINT, SIGTERM, SIGHUP and SIGCHLD back while it lives, so that they come as data and not
-/// in the middle of things. SIGPIPE is ignored. One at a time.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD while it lives, so that they are read as data and
+/// interrupt nothing. SIGPIPE is ignored. At most one object exists at a time.
 class Signals {
  public:
   Signals();

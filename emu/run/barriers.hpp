@@ -7,14 +7,14 @@
 
 namespace gdr::emu {
 
-/// Lines the commands of several hosts up. A host belongs to it from the start of its command to
-/// the command's end. Plain state: each call returns the answers that are due.
+/// Barriers between the commands of several hosts. A host takes part from the start to the end of
+/// its command. Plain state: each call returns the answers that are due.
 class Barriers {
  public:
   struct Answer {
     std::size_t host = 0;
     std::string token;
-    std::string failure;  ///< empty: go on
+    std::string failure;  ///< empty: continue
     bool operator==(const Answer&) const = default;
   };
   using Answers = std::vector<Answer>;
@@ -23,12 +23,12 @@ class Barriers {
   /// `running[host]`: whether the host runs a command. `names` are for messages.
   Barriers(std::vector<std::string> names, const std::vector<bool>& running);
 
-  /// A process of a host is there. All that wait go on when each host has one there; more than one
-  /// of a host are let go together. When a host's command has ended already, nobody can be waited
-  /// for: the process fails.
+  /// A process of a host has arrived. All that wait continue when each host has one there; several
+  /// of one host continue together. If a host's command has already ended, it will never arrive:
+  /// the process fails.
   Answers reached(std::size_t host, const std::string& token, const std::string& barrier);
 
-  /// The command of a host has ended: whoever waits for it fails.
+  /// The command of a host has ended: processes that wait for the host fail.
   Answers ended(std::size_t host);
 
  private:

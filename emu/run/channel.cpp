@@ -26,7 +26,7 @@ void Channel::flush() {
   while (!unsent_.empty()) {
     const ssize_t written = write(end_.get(), unsent_.data(), unsent_.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // full, or the QEMU is gone, which is noticed elsewhere
+    if (written < 0) return;  // full, or QEMU has ended, which is noticed elsewhere
     unsent_.erase(0, static_cast<std::size_t>(written));
   }
 }

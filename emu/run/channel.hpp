@@ -15,19 +15,19 @@ struct SocketPair {
 /// Throws std::system_error.
 SocketPair socket_pair();
 
-/// Our end of one of a guest's channels, read by lines.
+/// Our end of one of a guest's channels, read line by line.
 class Channel {
  public:
   explicit Channel(UniqueFd end);
 
-  /// -1 when the other end is closed, which poll() passes over.
+  /// -1 when the other end is closed; poll() ignores it.
   [[nodiscard]] int fd() const { return open_ ? end_.get() : -1; }
   /// What does not fit into the socket waits for the next send() or flush().
   void send(std::string_view text);
   void flush();
 
-  /// Takes what has come and calls `line` for each line of it, without its end; at the end of all
-  /// also for an unfinished one.
+  /// Takes what has come and calls `line` for each line, without its line break; when the other end
+  /// has closed, also for an unfinished one.
   template <typename Line>
   void read_lines(const Line& line) {
     take();

@@ -6,14 +6,13 @@
 
 namespace gdr::emu {
 
-/// What our kernel modules say in a guest ("gdr: gpu0 on nic1 refused: legacy-ioh"), found in the
-/// file that QEMU writes the guest's console to.
+/// Messages of our kernel modules in a guest ("gdr: gpu0 on nic1 refused: legacy-ioh"), found in
+/// the file to which QEMU writes the guest's console.
 class ConsoleLines {
  public:
   explicit ConsoleLines(std::string file) : file_(std::move(file)) {}
 
-  /// Lines that have come since the last call, from behind "gdr: ". A file that is not there has
-  /// none.
+  /// Lines since the last call, without "gdr: ". None if there is no file.
   std::vector<std::string> take();
 
  private:

@@ -10,7 +10,7 @@
 namespace gdr::emu {
 namespace {
 
-/// What stands behind a word at the start of a line.
+/// What follows `word` at the start of a line.
 std::optional<std::string_view> behind(std::string_view line, std::string_view word) {
   if (!line.starts_with(word) || line.size() <= word.size() || line[word.size()] != ' ')
     return std::nullopt;

@@ -7,12 +7,12 @@
 
 namespace gdr::emu {
 
-// What goes over a guest's control channel, a line each. emu/guest/start is the other side.
+// Messages on a guest's control channel, one per line. emu/guest/start is the other side.
 
 struct GuestReady {
   bool operator==(const GuestReady&) const = default;
 };
-/// The guest's start did not work.
+/// The guest could not start.
 struct GuestFailed {
   std::string why;
   bool operator==(const GuestFailed&) const = default;
@@ -30,14 +30,14 @@ struct BarrierReached {
 };
 using GuestMessage = std::variant<GuestReady, GuestFailed, CommandEnded, BarrierReached>;
 
-/// nullopt for a line that is none of ours.
+/// nullopt for a line that is not a message.
 std::optional<GuestMessage> parse_guest_message(std::string_view line);
 
 /// Runs a shell command in a folder of the guest.
 std::string run_message(const std::string& command, const std::string& folder);
-/// Ends the command that runs, if one does, with all of its session.
+/// Ends the running command, if any, with its whole session.
 std::string stop_message();
-/// Lets a process go on; with a reason, which is one line, it fails.
+/// Lets a process continue; with a reason, which is one line, the process fails.
 std::string barrier_message(const std::string& token, const std::string& failure);
 
 /// A command longer than this does not fit into one argument of a shell.

@@ -30,7 +30,7 @@ Guest::Guest(const GuestPlan& plan, std::vector<UniqueFd> network, SocketPair co
   const UniqueFd log(open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (log.get() < 0) throw std::system_error(errno, std::generic_category(), messages);
   qemu_.emplace(plan.qemu, log.get(), pass);
-  // The far ends are the QEMU's alone now: when it goes, they are closed.
+  // Only QEMU holds the far ends now: they close when it ends.
 }
 
 std::string Guest::last_words() {

@@ -24,17 +24,17 @@ class Guest {
   Guest(const GuestPlan& plan, std::vector<UniqueFd> network);
 
   [[nodiscard]] const std::string& host() const { return plan_.host; }
-  /// The QEMU has ended.
+  /// Whether QEMU has ended.
   [[nodiscard]] bool gone() { return qemu_->exit_code().has_value(); }
-  /// Why: the kernel's panic, or else the end of what the guest and QEMU said.
+  /// Why it ended: the kernel's panic, or else the last output of the guest and QEMU.
   std::string last_words();
 
   void send(std::string_view text) { control_.send(text); }
   void flush() { control_.flush(); }
-  /// Calls `message` for what came on the control channel.
+  /// Calls `message` for each message on the control channel.
   void take_control(const std::function<void(const GuestMessage&)>& message);
-  /// Calls `line` for each line of output that came; `at_end` also for an unfinished one. What our
-  /// modules say in the guest is passed on, too, as errors that begin with "gdr: ".
+  /// Calls `line` for each line of output that came; `at_end` also for an unfinished one. Messages
+  /// of our modules in the guest are passed on, too, as errors that begin with "gdr: ".
   void take_output(bool at_end, const std::function<void(Stream, std::string_view)>& line);
 
   [[nodiscard]] int control_fd() const { return control_.fd(); }

@@ -7,7 +7,7 @@
 
 namespace gdr::emu {
 
-/// What hosts are to run, as the command line says it.
+/// The commands for the hosts, from the command line.
 struct HostCommands {
   std::vector<std::string>
       command;  ///< COMMAND ARGUMENT...: for hosts that `on` does not name; empty: none
@@ -15,8 +15,8 @@ struct HostCommands {
   bool operator==(const HostCommands&) const = default;
 };
 
-/// The shell command of each host; nullopt for one that runs nothing. Throws InputError: a host
-/// that is not there or named twice, no command at all, one that is too long.
+/// The shell command of each host; nullopt for a host that runs nothing. Throws InputError for an
+/// unknown host or one named twice, no command at all, or one that is too long.
 std::vector<std::optional<std::string>> commands_of(const HostCommands& commands,
                                                     const std::vector<std::string>& hosts);
 

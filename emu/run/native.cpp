@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Loaded, built in, or a module of the running kernel.
+/// Whether it is loaded, built in, or a module of the running kernel.
 bool has_module(const std::string& release, const std::string& name) {
   std::error_code error;
   if (fs::exists("/sys/module/" + name, error)) return true;
@@ -83,7 +83,7 @@ NativePlan plan_native(const Topology& topology) {
     plan.set_up.push_back({"ip", "address", "add", address + "/24", "dev", interface});
     plan.set_up.push_back({"ip", "link", "set", interface, "up"});
     plan.set_up.push_back({"rdma", "link", "add", rxe, "type", "rxe", "netdev", interface});
-    plan.take_down.push_back({"ip", "link", "delete", interface});  // takes its rxe device along
+    plan.take_down.push_back({"ip", "link", "delete", interface});  // removes its rxe device, too
     plan.environment.emplace_back(fmt::format("GDR_NIC_{}", nic.number), address);
   }
   return plan;
@@ -94,7 +94,7 @@ int run_native(const NativePlan& plan, const std::string& command, Duration time
   const Deadline deadline(timeout);
   const TakeDown take_down{plan};
   for (const auto& step : plan.set_up) {
-    // Built into the kernel, or loaded: then no modprobe is needed.
+    // A module that is built in or loaded needs no modprobe.
     std::error_code error;
     if (step.front() == "modprobe" && fs::exists("/sys/module/" + step.back(), error)) continue;
     run_or_throw(step, signals, "--native");
@@ -102,7 +102,7 @@ int run_native(const NativePlan& plan, const std::string& command, Duration time
   std::string line;
   for (const auto& [name, value] : plan.environment)
     line += fmt::format("export {}={}\n", name, shell_word(value));
-  // A Process has one output; these are our own two.
+  // A Process has one output: pass our standard output and error as 3 and 4.
   Process process({"/bin/sh", "-c", "exec >&3 2>&4 3>&- 4>&-\n" + line + command}, STDERR_FILENO,
                   {STDOUT_FILENO, STDERR_FILENO});
   while (!process.exit_code()) {

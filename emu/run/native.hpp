@@ -18,10 +18,10 @@ struct NativeMachine {
 };
 NativeMachine look_at_machine();
 
-/// One phrase for each thing that is missing; empty when --native can be used.
+/// One phrase for each missing thing; empty when --native can be used.
 std::vector<std::string> missing_for_native(const NativeMachine& machine);
 
-/// A host on this machine: one rxe device per NIC, each on a dummy interface of its own.
+/// A host on this machine: one rxe device per NIC, each on its own dummy interface.
 struct NativePlan {
   std::vector<std::vector<std::string>> set_up;
   std::vector<std::vector<std::string>> take_down;  ///< in this order; each is tried
@@ -32,8 +32,8 @@ struct NativePlan {
 /// each other without a fabric.
 NativePlan plan_native(const Topology& topology);
 
-/// Sets up, runs a shell command with its output going to ours, takes down. Its exit code, or 124
-/// at the end of the time. Throws InputError naming the step that failed, Interrupted.
+/// Sets up, runs a shell command with its output going to ours, takes down. Returns its exit code,
+/// or 124 on timeout. Throws InputError naming the step that failed, Interrupted.
 int run_native(const NativePlan& plan, const std::string& command, Duration timeout,
                Signals& signals);
 

@@ -26,7 +26,7 @@ UniqueFd open_folder(const std::string& path) {
   return UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Folders of our user that nobody holds a lock on.
+/// Folders of our user that no process has locked.
 void remove_abandoned(const std::string& parent, const std::string& prefix) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
@@ -45,8 +45,8 @@ RunFolder::RunFolder() {
   const std::string parent = parent_folder();
   const std::string prefix = fmt::format("gdr-emulate-{}-", geteuid());
   remove_abandoned(parent, prefix);
-  // Between mkdtemp and flock another run may take the new folder for an abandoned one: then it is
-  // made again.
+  // Between mkdtemp and flock another run may take the new folder for an abandoned one and remove
+  // it: then make it again.
   for (int attempt = 0; attempt < 100; ++attempt) {
     path_ = parent + "/" + prefix + "XXXXXX";
     if (mkdtemp(path_.data()) == nullptr)

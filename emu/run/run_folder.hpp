@@ -10,7 +10,7 @@ namespace gdr::emu {
 /// folder behind; the next run of the same user removes it (a folder in use is locked).
 class RunFolder {
  public:
-  /// Below /dev/shm where that can be written, else below $TMPDIR or /tmp. Throws
+  /// Created below /dev/shm if that is writable, else below $TMPDIR or /tmp. Throws
   /// std::system_error.
   RunFolder();
   ~RunFolder();

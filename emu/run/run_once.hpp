@@ -18,18 +18,17 @@ inline constexpr int exit_emulation_failed = 125;
 /// How a run ended.
 struct ExitReport {
   int exit_code = 0;
-  std::string error;  ///< a line for standard error; empty when all commands were run to their end
-  bool before_commands =
-      false;  ///< a QEMU ended before any command was started: another try may do
+  std::string error;  ///< a line for standard error; empty when all commands ran to their end
+  bool before_commands = false;  ///< a QEMU ended before any command started: a retry may work
   fabric::FabricCounters counters{};
 };
 
-/// The moment when a --timeout is over.
+/// The moment at which a --timeout expires.
 class Deadline {
  public:
   explicit Deadline(Duration timeout);
   [[nodiscard]] bool passed() const;
-  /// For poll(); a second at most.
+  /// For poll(); at most one second.
   [[nodiscard]] int left_ms() const;
   /// "h0, h1: not finished after 5min (--timeout): stopped"
   [[nodiscard]] std::string message(const std::vector<std::string>& hosts,
@@ -40,12 +39,12 @@ class Deadline {
   std::chrono::steady_clock::time_point end_;
 };
 
-/// Takes turns until `done`, a guest fails, or the time is up. Throws Interrupted.
+/// Runs the session's loop until `done`, a guest fails, or the time is up. Throws Interrupted.
 void turn_until(Session& session, Signals& signals, const Deadline& deadline,
                 const std::function<bool()>& done);
 
 /// Starts the guests, lets all commands start when all guests are up, and hands their output on.
-/// The exit code is that of the first command to fail. All QEMUs are gone when this returns or
+/// The exit code is that of the first command to fail. All QEMUs have ended when this returns or
 /// throws. Throws Interrupted.
 ExitReport run_guests(const SessionPlan& plan,
                       const std::vector<std::optional<std::string>>& commands,
@@ -55,7 +54,7 @@ ExitReport run_guests(const SessionPlan& plan,
 /// Writes all of it to standard output or error. Throws std::system_error.
 void write_all(int to, std::string_view text);
 
-/// Passes a guest's line on to our own standard output or error, the host's name in front.
+/// Prints a guest's line on our standard output or error, after the host's name.
 void print_line(const std::string& host, Stream stream, std::string_view line);
 
 }  // namespace gdr::emu

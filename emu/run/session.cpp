@@ -63,7 +63,7 @@ void Session::wait_for(std::vector<pollfd>& fds, bool with_output) const {
 void Session::turn(bool with_output) {
   for (std::size_t i = 0; i < guests_.size() && failure_.empty(); ++i) {
     Guest& guest = *guests_[i];
-    // A guest that is gone has sent all it had before.
+    // Checked first: a guest that has ended sent all its output before that.
     const bool gone = guest.gone();
     guest.flush();
     const bool ran = states_[i] == State::running;

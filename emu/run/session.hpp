@@ -18,7 +18,7 @@
 
 namespace gdr::emu {
 
-/// Everything that is decided before guests start.
+/// Everything that is known before guests start.
 struct SessionPlan {
   std::vector<GuestPlan> guests;
   /// One port per NIC, in the order of guests and their nics. Sockets are made with the guests.
@@ -30,8 +30,8 @@ struct SessionPlan {
 std::vector<fabric::PortOptions> fabric_ports(const std::vector<GuestPlan>& guests);
 
 /// Guests and the switches that join them, from their start to their end: commands are run in them
-/// one after another. Driven by the caller's poll loop: wait_for() says what to wait for, turn()
-/// does what can be done. All QEMUs go with it.
+/// one after another. Driven by the caller's poll loop: wait_for() adds what to wait for, turn()
+/// does what can be done. The destructor ends all QEMUs.
 class Session {
  public:
   /// Called with each line of a guest's output.
@@ -49,15 +49,15 @@ class Session {
   [[nodiscard]] bool ready() const;
   /// Hosts that are not up yet.
   [[nodiscard]] std::vector<std::string> not_ready() const { return in_state(State::starting); }
-  /// A guest that cannot go on, as a sentence; the others are of no more use.
+  /// Why a guest cannot continue, as a sentence; the other guests are then useless, too.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  /// With failure(): a QEMU ended before any command was started, so another try may do.
+  /// With failure(): a QEMU ended before any command started, so a retry may work.
   [[nodiscard]] bool failed_early() const { return failed_early_; }
 
   /// Runs each host's shell command in `folder`; hosts with nullopt run nothing. All guests must be
-  /// ready. With the first commands the fabric's faults begin to hold.
+  /// ready. The fabric's faults take effect with the first commands.
   void run(const std::vector<std::optional<std::string>>& commands, const std::string& folder);
-  /// What the fabric's links do from now on: ports as fabric_ports() gives them.
+  /// Sets the faults of the fabric's links from now on; ports as from fabric_ports().
   void set_faults(const std::vector<fabric::PortOptions>& ports, fabric::Seed seed) {
     fabric_->set_faults(ports, seed);
   }
@@ -65,9 +65,9 @@ class Session {
   void stop();
   /// Hosts whose command has not ended.
   [[nodiscard]] std::vector<std::string> running() const { return in_state(State::running); }
-  /// Hands out what has come of lines that are not finished.
+  /// Passes on unfinished lines.
   void take_rest();
-  /// Of the first command of run() to fail; 0 when none did.
+  /// That of the first command of run() to fail; 0 if none failed.
   [[nodiscard]] int exit_code() const { return exit_code_; }
 
   [[nodiscard]] std::vector<std::string> hosts() const;

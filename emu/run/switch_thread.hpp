@@ -8,7 +8,7 @@
 
 namespace gdr::emu {
 
-/// An Ethernet switch that runs in a thread of its own while this lives.
+/// An Ethernet switch that runs in its own thread while this object lives.
 class SwitchThread {
  public:
   /// Throws InputError as Fabric does.

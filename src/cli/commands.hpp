@@ -14,7 +14,7 @@ namespace gdr::cli {
 
 using namespace report;  // what commands print with
 
-/// What every subcommand gets from main: the models, and where the exit code goes.
+/// What main passes to every subcommand: the models, and the place for the exit code.
 struct Context {
   const ModelLibrary* models = nullptr;
   int exit_code = 0;

@@ -60,8 +60,8 @@ int emulate(const EmulateOptions& options, const ModelLibrary& models, emu::Sign
 
 using Run = std::function<int(emu::Signals&)>;
 
-/// The exit code of `run`, or 128 + N when signal N came at any moment from its beginning until
-/// all that it started has ended, even if it did not look any more.
+/// The exit code of `run`, or 128 + N when signal N came at any moment from its start until all
+/// that it started has ended, even after its last check for signals.
 int interruptible(const Run& run) {
   emu::Signals signals;
   try {
@@ -76,7 +76,7 @@ int interruptible(const Run& run) {
 int run_plain(const EmulateOptions& options, const ModelLibrary& models) {
   if (options.probe) return emulate_probe();
   if (options.topology.empty())
-    throw InputError("topology is required; \"gdr emulate --help\" says what there is");
+    throw InputError("topology is required; see \"gdr emulate --help\"");
   return interruptible([&](emu::Signals& signals) {
     if (options.compare) return emulate_compare(options, models, signals);
     return options.native ? native(options, signals) : emulate(options, models, signals);
@@ -112,11 +112,12 @@ void add_guest_options(CLI::App& command, const Options& options) {
                   "HOST/gpuN-nicM[,after=COUNT][,above=SIZE]: registering that GPU's memory on "
                   "that NIC fails (EFAULT)")
       ->allow_extra_args(false);
-  command.add_option("--seed", options->seed, "of all chances of --fault")->capture_default_str();
+  command.add_option("--seed", options->seed, "seed of the random choices of --fault")
+      ->capture_default_str();
   command.add_option("--pcap", options->pcap, "capture file: what NICs send, before faults");
 }
 
-/// What is run.
+/// The commands to run.
 void add_command_options(CLI::App& command, const Options& options, const char* timeout) {
   command.add_option("command", options->commands.command,
                      "-- COMMAND ARGUMENT...: run on every host, as root of the guest");
@@ -132,7 +133,7 @@ void add_command_options(CLI::App& command, const Options& options, const char* 
                      "write the fabric's counters at the end: a JSON file, - for standard output");
 }
 
-/// Bytes of the plan and of the guests, side by side.
+/// Options of --compare.
 void add_compare_options(CLI::App& command, const Options& options) {
   CLI::Option* compare =
       command.add_flag("--compare", options->compare,
@@ -184,9 +185,10 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
                       "stop the command, not the guests, after this time (exit code 124)");
   in->add_option(
         "--fault", options->faults,
-        "what links do while the command runs, instead of what up said; may be given again")
+        "what links do while the command runs, instead of the --fault of up; may be given again")
       ->allow_extra_args(false);
-  in->add_option("--seed", options->seed, "of all chances of --fault")->capture_default_str();
+  in->add_option("--seed", options->seed, "seed of the random choices of --fault")
+      ->capture_default_str();
   finish(in, "gdr emulate in test -- ibv_devices",
          [options](emu::Signals& signals) { return emulate_in(*options, signals); });
   CLI::App* down = emulate.add_subcommand("down", "End guests; no error when they are not up");
@@ -201,9 +203,10 @@ void add_kept(CLI::App& emulate, Context& context, const Options& options) {
 }  // namespace
 
 void add_emulate(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("emulate",
-                                         "Run a command on the hosts of a topology: a QEMU guest "
-                                         "each, with its PCIe tree, SoftRoCE NICs and fake GPUs");
+  CLI::App* command =
+      app.add_subcommand("emulate",
+                         "Run a command on the hosts of a topology: one QEMU guest "
+                         "per host, with its PCIe tree, SoftRoCE NICs and fake GPUs");
   auto options = std::make_shared<EmulateOptions>();
   command->add_option("topology", options->topology, "topology file");
   add_command_options(*command, options, "stop everything after this time (exit code 124)");

@@ -19,7 +19,7 @@
 #include "src/report/agreement_output.hpp"
 #include "src/study/ask.hpp"
 
-// gdr emulate --compare: the stages of gdr explain beside what guests moved.
+// gdr emulate --compare: compares the stages of gdr explain with what guests moved.
 
 namespace gdr::cli {
 namespace {
@@ -48,7 +48,7 @@ TransferOptions transfer_options(const EmulateOptions& options, const Topology& 
   if (const auto odd = options.transfer.find_first_not_of(
           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/% ");
       odd != std::string::npos)
-    throw InputError(fmt::format("--transfer: \"{}\" is no part of an option of gdr transfer",
+    throw InputError(fmt::format("--transfer: \"{}\" is not part of an option of gdr transfer",
                                  options.transfer[odd]));
   TransferOptions transfer;
   transfer.from = options.from.empty() ? default_end(topology, 0, "") : options.from;
@@ -71,7 +71,7 @@ unsigned number_of(const Topology& topology, DeviceId id) {
   return static_cast<unsigned>(found->number);
 }
 
-/// Programs of the user's instead of `gdr transfer`.
+/// Whether the user's own programs run instead of `gdr transfer`.
 bool own_programs(const EmulateOptions& options) {
   return !options.commands.command.empty() || !options.commands.on.empty();
 }
@@ -82,14 +82,14 @@ void check_programs(const EmulateOptions& options) {
       (options.paths.front() != "gdr" && options.paths.front() != "staged"))
     throw InputError(
         "--compare with programs of your own takes one --path, gdr or staged: the one that they "
-        "are to take; with tcp their data cannot be "
-        "told from what they say to each other");
+        "should take; with tcp their data cannot be "
+        "separated from their control messages");
   if (!options.transfer.empty())
     throw InputError(
         "--transfer has options of gdr transfer, which does not run beside programs of your own");
 }
 
-/// Why guests cannot run a plan; empty: they can.
+/// Why guests cannot run a plan; empty if they can.
 std::string why_not_compared(const Topology& topology, const TransferPlan& plan) {
   const bool gpus = get(topology, plan.transfer.from).kind == DeviceKind::gpu &&
                     get(topology, plan.transfer.to).kind == DeviceKind::gpu;
@@ -97,13 +97,13 @@ std::string why_not_compared(const Topology& topology, const TransferPlan& plan)
     return "--compare takes GPUs of two hosts: --from HOST/GPU --to HOST/GPU";
   if (number_of(topology, *plan.from_nic) != number_of(topology, *plan.to_nic))
     return fmt::format(
-        "{} and {}: emulated NICs reach those of their own number alone; choose two with --via, as "
+        "{} and {}: emulated NICs reach only those with the same number; choose two with --via, as "
         "in --via h0/nic0,h1/nic0",
         label(topology, *plan.from_nic), label(topology, *plan.to_nic));
   return {};
 }
 
-/// As explain: a path that was asked for by name must be possible, of all those that are are taken.
+/// As in explain: a path requested by name must be possible; of "all", the possible ones are taken.
 std::vector<ComparedPath> plans_of(const Graph& graph, const ModelLibrary& models,
                                    const EmulateOptions& options,
                                    std::vector<SkippedPath>& skipped) {
@@ -150,8 +150,8 @@ class Comparison {
         signals_(signals),
         deadline_(parse_duration(options.timeout)) {}
 
-  /// The exit code where guests failed or the time is up; nothing: every path was run, or says why
-  /// not. `again`: guests may be tried again.
+  /// The exit code where guests failed or the time is up; nullopt: every path was run, or records
+  /// why not. `again`: guests may be tried again.
   std::optional<int> run(std::vector<ComparedPath>& paths, bool& again);
 
  private:
@@ -205,7 +205,7 @@ std::optional<int> Comparison::run(std::vector<ComparedPath>& paths, bool& again
   return code;
 }
 
-/// Standard output is the comparison's.
+/// Standard output is reserved for the comparison.
 void Comparison::take_line(const std::string& host, emu::Stream stream, std::string_view line) {
   if (stream == emu::Stream::output) lines_[host].emplace_back(line);
   const bool programs_own =
@@ -214,7 +214,7 @@ void Comparison::take_line(const std::string& host, emu::Stream stream, std::str
     emu::print_line(host, emu::Stream::errors, line);
 }
 
-/// Those of the two hosts are put between two looks at the module's counts.
+/// The user's programs; those of the two hosts run between two readings of the module's counts.
 std::vector<std::optional<std::string>> Comparison::programs(const TransferPlan& plan) const {
   std::vector<std::string> hosts;
   for (const Host& host : graph_.topology().hosts) hosts.push_back(host.name);
@@ -227,8 +227,8 @@ std::vector<std::optional<std::string>> Comparison::programs(const TransferPlan&
   return result;
 }
 
-/// Write and send start at the host that the bytes leave, a read at the one that they reach; the
-/// other one serves.
+/// A write or send starts at the host that the bytes leave, a read at the one that they reach; the
+/// other host serves.
 std::vector<std::optional<std::string>> Comparison::commands(const TransferPlan& plan) const {
   const Topology& topology = graph_.topology();
   const bool fetches = plan.transfer.operation == Operation::read;
@@ -250,8 +250,8 @@ std::vector<std::optional<std::string>> Comparison::commands(const TransferPlan&
   return result;
 }
 
-/// What a guest sent before it said that its command has ended may still be on its way to the
-/// switch.
+/// Waits until the counts are stable: what a guest sent before its command ended may still be on
+/// its way to the switch.
 Counted Comparison::settled(emu::Session& session) {
   Counted counted{wire_.ports(), session.counters()};
   for (;;) {
@@ -269,7 +269,7 @@ std::optional<int> Comparison::run_path(emu::Session& session, ComparedPath& pat
   turn_until(session, signals_, deadline_,
              [&] { return session.running().empty() || session.exit_code() != 0; });
   if (session.exit_code() != 0) {
-    // The other side notices, as a rule; a server that nobody called waits.
+    // The other side usually notices; a server without a client would wait.
     turn_until(session, signals_, emu::Deadline(Duration{10}),
                [&] { return session.running().empty(); });
     session.stop();

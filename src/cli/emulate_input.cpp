@@ -21,7 +21,7 @@ std::string emulation_sources(const ModelLibrary& models) {
   return fs::path(models.folder()).parent_path() / "emu";
 }
 
-/// `kernel` is null where nothing may be tried.
+/// `kernel` is null where no test boot is allowed.
 bool use_kvm(const EmulateOptions& options, const emu::Kernel* kernel, emu::Signals& signals) {
   if (options.accelerator == "tcg") return false;
   const emu::Accelerator found = emu::choose_accelerator();
@@ -29,17 +29,17 @@ bool use_kvm(const EmulateOptions& options, const emu::Kernel* kernel, emu::Sign
     throw InputError("--accelerator kvm: " + found.reason);
   if (!found.kvm || kernel == nullptr || options.accelerator == "kvm") return found.kvm;
   if (emu::kvm_boots(*kernel, signals)) return true;
-  say("KVM makes virtual machines here, but a kernel does not boot in them: TCG is used");
+  say("KVM makes virtual machines here, but no kernel boots in them: TCG is used");
   return false;
 }
 
-/// The current folder, or nothing where it cannot be made writable alone.
+/// The current folder; empty for "/", which cannot be made writable by itself.
 std::string work_folder() {
   const std::string folder = fs::current_path();
   return folder == "/" ? "" : folder;
 }
 
-/// Before anything is booted; the file itself is made when the guests start.
+/// Checked before any boot; the file itself is created when the guests start.
 void check_can_write(const std::string& option, const std::string& path) {
   if (path.empty() || path == "-") return;
   const fs::path folder = fs::absolute(path).parent_path();
@@ -48,7 +48,7 @@ void check_can_write(const std::string& option, const std::string& path) {
     throw InputError(
         fmt::format("{} {}: the folder {} is not there", option, path, folder.string()));
   if (fs::is_directory(path, error))
-    throw InputError(fmt::format("{} {}: this is a folder; a file is wanted", option, path));
+    throw InputError(fmt::format("{} {}: this is a folder, not a file", option, path));
   const bool there = fs::exists(path, error);
   if (access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
     throw InputError(fmt::format("{} {}: cannot be written: {} is not writable", option, path,

@@ -32,7 +32,7 @@ emu::SessionFiles files_of(const EmulateOptions& options) {
   return emu::session_files(emu::sessions_folder(), options.name);
 }
 
-/// Closes what the caller had open beside the standard descriptors: a background process must not
+/// Closes what the caller had open besides the standard descriptors: a background process must not
 /// hold it.
 void close_all_but(const std::vector<int>& kept) {
   std::vector<int> open;
@@ -113,7 +113,7 @@ int wait_for(pid_t daemon, const UniqueFd& ready, emu::Signals& signals) {
   }
 }
 
-/// Takes the files of a name away unless the background process has them.
+/// Removes the files of a name unless the background process holds them.
 class FilesRemover {
  public:
   explicit FilesRemover(const emu::SessionFiles& files) : files_(files) {}

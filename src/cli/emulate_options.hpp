@@ -17,7 +17,7 @@
 
 namespace gdr::cli {
 
-/// The options of `gdr emulate` and of what is below it; each command takes some.
+/// The options of `gdr emulate` and its subcommands; each takes some.
 struct EmulateOptions {
   std::string name;  ///< of guests that are kept
   std::string topology;
@@ -50,13 +50,13 @@ struct EmulateOptions {
 /// "gdr: TEXT" on standard error.
 void say(const std::string& text);
 
-/// The topology and all that can be refused before anything is fetched or started.
+/// The topology, and all checks that need nothing fetched or started.
 class EmulationInput {
  public:
   /// Throws InputError.
   EmulationInput(const EmulateOptions& options, const ModelLibrary& models);
 
-  /// The guests' kernel, fetched when it is in no cache. Throws InputError, Interrupted.
+  /// The guests' kernel, downloaded unless it is cached. Throws InputError, Interrupted.
   void prepare(emu::Signals& signals);
   /// The guests, with their files in `files`.
   [[nodiscard]] emu::SessionPlan plan(const std::string& files) const;
@@ -74,12 +74,12 @@ class EmulationInput {
   fabric::FabricOptions fabric_;
 };
 
-/// --compare: transfers in guests, and what was observed beside the plans. The exit code. Throws
-/// InputError, Interrupted.
+/// --compare: runs transfers in guests and compares what was observed with the plans. Returns the
+/// exit code. Throws InputError, Interrupted.
 int emulate_compare(const EmulateOptions& options, const ModelLibrary& models,
                     emu::Signals& signals);
 
-/// One sentence each: how guests would run, and what is missing. The exit code.
+/// Prints how guests would run and what is missing, one sentence each. Returns the exit code.
 int emulate_probe();
 
 // Guests that are kept. Each returns the exit code. Throws InputError, Interrupted.
@@ -91,7 +91,7 @@ int emulate_list();
 /// What crossed each link, from the JSON of fabric::FabricCounters.
 std::string traffic_table(const json::Value& counters);
 
-/// Puts what crossed the fabric where the options want it: a table on standard error, a file.
+/// Writes what crossed the fabric as the options say: a table on standard error, a file.
 void report_traffic(const EmulateOptions& options, const json::Value& counters);
 
 }  // namespace gdr::cli

@@ -28,7 +28,7 @@ int emulate_probe() {
         apt,
         fmt::format("The guests' kernel is not in {} yet: the first run downloads it with apt-get.",
                     emu::cache_folder()),
-        "The guests' kernel cannot be had: apt-get and dpkg are missing.");
+        "The guests' kernel cannot be downloaded: apt-get and dpkg are missing.");
     need(emu::is_in_path("make") && emu::is_in_path("gcc"),
          "The module for fake GPUs can be built.",
          "The module for fake GPUs cannot be built: install the packages make and gcc.");

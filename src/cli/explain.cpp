@@ -31,7 +31,7 @@ std::vector<TracedPath> trace_paths(sim::Simulator& simulator, const Hardware& h
   return traced;
 }
 
-/// Files first, so that a message too large for them is said before anything is printed.
+/// Called before anything is printed, so that a message too large for a file is reported first.
 void write_files(const ExplainOptions& options, const Hardware& hardware,
                  const std::vector<sim::Explanation>& paths,
                  const std::vector<TracedPath>& traced) {
@@ -61,7 +61,7 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
       all.paths.push_back(sim::explain(simulator, hardware, admission.transfer, {}));
       continue;
     }
-    // A path that was asked for by name must work; of "all", those that do are shown.
+    // A path requested by name must work; of "all", those that do are shown.
     const std::string reason = study::reason_of(*admission.refusal, verdict);
     if (options.path != "all") throw InputError(reason);
     skipped += "\n" +
@@ -75,7 +75,7 @@ void run(const ExplainOptions& options, const ModelLibrary& models) {
   try {
     traced = trace_paths(simulator, hardware, paths);
   } catch (const InputError&) {
-    if (files) throw;  // the text does without a time line
+    if (files) throw;  // the text can do without a time line
   }
   write_files(options, hardware, paths, traced);
   if (options.format == "text") {
@@ -98,10 +98,10 @@ void add_explain(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_option(
       "--trace", options->trace,
-      "write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track a resource");
+      "write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: one track per resource");
   command->add_option(
       "--html", options->html,
-      "write a page with the servers' trees, the way of each path and its time line");
+      "write a page with the servers' trees, the route of each path and its time line");
   command->footer(
       "Example:\n"
       "  gdr explain topologies/clusters/two-dgx-a100.json \\\n"

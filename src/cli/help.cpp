@@ -16,7 +16,7 @@ constexpr std::size_t description_column = 24;
 
 HelpFormatter::HelpFormatter() { column_width(description_column); }
 
-// CLI11 puts what follows a line break below the description's first line.
+// CLI11 puts text after a line break below the description's first line.
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   return wrapped(option->get_description(), 0, terminal_width - description_column);
 }

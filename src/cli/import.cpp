@@ -22,7 +22,7 @@ struct Options {
   std::string output = "-";
 };
 
-/// "nccl-xml" in front of the files names the kind; it is recognised without that, too.
+/// "nccl-xml" in front of the files names the kind, which is recognised without it, too.
 Topology read(const Options& options, const ModelLibrary* models) {
   std::vector<std::string> files = options.files;
   std::error_code error;
@@ -46,7 +46,7 @@ void add_import(CLI::App& app, Context& context) {
                    "/sys, / for this machine, - for standard input: all of one machine. Or NCCL's "
                    "topology files (NCCL_TOPO_DUMP_FILE), "
                    "one for each host. Or topologies of gdr, whose hosts are joined by a network. "
-                   "What each is, is seen from its content")
+                   "The kind of each is recognised from its content")
       ->required();
   command
       ->add_option("-o,--output", options->output, "topology file to write; - is standard output")

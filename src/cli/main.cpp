@@ -36,22 +36,21 @@ constexpr const char* examples =
     "\n"
     "Exit codes: 0 fine, 1 the answer is no, 2 wrong input, 3 a bug of this program.";
 
-/// A descriptor 0 to 2 that the caller closed would be given to the next file that is opened, and
-/// what is printed would go into that file. Opened for reading only, it makes printing fail
-/// instead.
+/// If the caller closed one of the descriptors 0 to 2, the next file opened would get it, and
+/// output would go into that file. Opening it for reading only makes printing fail instead.
 void keep_standard_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
 }
 
-/// Every failure is one line on standard error.
+/// Prints a failure as one line on standard error.
 int report(std::string text, int code) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::fprintf(stderr, "gdr: %s\n", text.c_str());
   return code;
 }
 
-/// Output that did not reach the disk is a failure, too.
+/// Output that does not reach the disk is a failure, too.
 int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
@@ -88,8 +87,7 @@ int parse_and_run(CLI::App& app, gdr::cli::Context& context, int argc, char** ar
     if (error.get_exit_code() == 0) return flush_output(app.exit(error));
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "gdr" : "gdr " + chosen.front()->get_name();
-    return report(fmt::format("{}; \"{} --help\" says what there is", error.what(), command),
-                  exit_input_error);
+    return report(fmt::format("{}; see \"{} --help\"", error.what(), command), exit_input_error);
   }
 }
 

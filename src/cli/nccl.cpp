@@ -115,7 +115,7 @@ void add_nccl(CLI::App& app, Context& context) {
                       "NCCL's version, 2.3 to 2.30; without it that of the topology, else 2.28.9");
   command
       ->add_option("--env", options->environment,
-                   "NAME=VALUE as NCCL reads them, or a file of such lines; several times")
+                   "NAME=VALUE as NCCL reads them, or a file of such lines; may be given again")
       ->allow_extra_args(false);
   command->add_option("--set", options->settings, "KEY=VALUE: edit the topology first")
       ->allow_extra_args(false);

@@ -22,7 +22,7 @@ struct PredictOptions : TransferOptions {
   std::string flows;
 };
 
-/// Asks for each path and size. Of a path that is refused, the other sizes are not asked.
+/// Asks for each path and size; skips the other sizes of a path that is refused.
 void ask_all(sim::Simulator& simulator, const Hardware& hardware, const PredictOptions& options,
              report::Predictions& all) {
   const std::vector<Transfer> transfers = transfers_of(hardware.graph(), options);
@@ -34,7 +34,7 @@ void ask_all(sim::Simulator& simulator, const Hardware& hardware, const PredictO
     study::Answer answer =
         study::ask(hardware, all.verdict, simulator, {transfer, options.how, options.range});
     const study::Refusal* refusal = answer.refusal();
-    // A path that was asked for by name must exist; of "all", those that do are shown.
+    // A path requested by name must exist; of "all", those that do are shown.
     if (refusal != nullptr && refusal->kind == study::Refusal::Kind::no_path &&
         options.path != "all")
       throw InputError(refusal->obstacle);
@@ -49,7 +49,7 @@ void ask_all(sim::Simulator& simulator, const Hardware& hardware, const PredictO
     throw InputError(study::reason_of(*all.refused.front().refusal(), all.verdict));
 }
 
-/// {"format": 1, "flows": [...]}: each a question's transfer, and "start".
+/// Reads {"format": 1, "flows": [...]}: each flow is the transfer of a question, and "start".
 std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::string& file) {
   const json::Value document = json::parse_file(file);
   json::ObjectReader object(json::Node(document, file));
@@ -71,8 +71,8 @@ std::vector<sim::TimedTransfer> read_flows(const Topology& topology, const std::
   return flows;
 }
 
-/// A flow that is refused is an error with its place in the file; NICs that it leaves open are
-/// those of the verdict.
+/// A refused flow is an error with its place in the file; NICs that a flow does not name are those
+/// of the verdict.
 void admit_flows(const Graph& graph, const ModelLibrary& models, const std::string& file,
                  std::vector<sim::TimedTransfer>& flows) {
   const Verdict verdict = judge(graph, models);
@@ -102,7 +102,7 @@ void run_flows(const Hardware& hardware, const PredictOptions& options) {
                                              : json::dump(report::to_json(together)));
 }
 
-/// 1 when a path that was asked for by name is blocked, or every path is.
+/// 1 when a path requested by name is blocked, or every path is.
 int run(const PredictOptions& options, const ModelLibrary& models) {
   const Topology topology = load(options, models);
   const Graph graph(topology);
@@ -158,7 +158,7 @@ void add_predict(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   command->add_flag("--bidirectional", options->how.bidirectional,
-                    "the same the other way at once; bandwidths are sums");
+                    "the same in the other direction at once; bandwidths are sums");
   command->add_flag("--range", options->range,
                     "say how far each figure may be off, and which estimates it rests on most "
                     "(text, json; seconds)");
@@ -173,14 +173,14 @@ void add_predict(CLI::App& app, Context& context) {
       "Exit codes: 0 fine, 1 a path named in --path is blocked (or every path),\n"
       "2 wrong input.");
   command->callback([options, command, &context] {
-    // Every flow of a file says for itself what it is; silence would look like obedience.
+    // Flows set these themselves; ignoring the option silently would look like applying it.
     if (!options->flows.empty())
       for (const char* name :
            {"--from", "--to", "--path", "--operation", "--size", "--via", "--memory", "--initiator",
             "--work-request", "--inline", "--pageable", "--window"})
         if (command->get_option(name)->count() > 0)
           throw InputError(fmt::format(
-              "{} and --flows exclude each other: the file says it for each flow", name));
+              "{} and --flows exclude each other: the file sets it for each flow", name));
     if (!options->flows.empty())
       for (const char* name : {"--bidirectional", "--range"})
         if (command->get_option(name)->count() > 0)

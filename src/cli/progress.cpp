@@ -9,7 +9,7 @@ namespace gdr::cli {
 
 Progress::Progress(std::string what, std::size_t total, std::size_t every)
     : what_(std::move(what)), total_(total), every_(every), shown_(isatty(STDERR_FILENO) != 0) {
-  if (every_ == 1) say();  // each step is long: the first one, too
+  if (every_ == 1) say();  // steps are long: report from the start
 }
 
 Progress::~Progress() {

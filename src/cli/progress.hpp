@@ -5,11 +5,11 @@
 
 namespace gdr::cli {
 
-/// One line on standard error while something long runs, if that is a terminal; nothing elsewhere.
-/// The line is wiped in the end.
+/// One line on standard error during a long run, if that is a terminal; else nothing. The line is
+/// erased at the end.
 class Progress {
  public:
-  /// Says "WHAT: DONE of TOTAL" after every `every` steps.
+  /// Prints "WHAT: DONE of TOTAL" after every `every` steps.
   Progress(std::string what, std::size_t total, std::size_t every = 1);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -26,7 +26,7 @@ const json::Value& member(const json::Value& object, std::string_view name) {
   return found == nullptr ? none : *found;
 }
 
-/// Of all flows that the port sends.
+/// The sum over all flows that the port sends.
 std::int64_t roce_payload(const json::Value& port, std::string_view which) {
   std::int64_t sum = 0;
   if (const auto* flows = member(port, "roce").as<json::Array>())
@@ -65,7 +65,7 @@ std::string traffic_table(const json::Value& counters) {
       for (const bool sends : {true, false})
         rows.push_back(row_of(port, name == nullptr ? "" : *name, sends));
     }
-  // What did not happen anywhere needs no column.
+  // A column of zeros is left out.
   constexpr std::size_t always = 3;
   for (std::size_t column = rows.front().size(); column-- > always;)
     if (std::all_of(rows.begin() + 1, rows.end(),

@@ -92,12 +92,11 @@ TransportOptions transport_options(const Options& options, const MeasurePlan& pl
   result.depth = options.bounce_buffers;
   result.queue_depth = std::max(64U, options.depth + options.bounce_buffers + 8);
   result.timeout = options.timeout;
-  // The clock of the double runs on whenever an end waits.
+  // The double's clock advances whenever an end waits.
   result.limit = parse_duration(!options.limit.empty()        ? options.limit
                                 : options.devices == "double" ? "1h"
                                                               : "60s");
-  // Who allows an operation more than the usual time, as on a slow emulated host, allows the set-up
-  // as much.
+  // A longer limit for operations, as on a slow emulated host, also applies to the set-up.
   if (!options.limit.empty() && result.limit.seconds > result.setup_limit.seconds)
     result.setup_limit = result.limit;
   return result;
@@ -122,7 +121,7 @@ struct Side {
   }
 };
 
-/// With --extra-copy: a copy that no path needs, so that tests of those who count copies see it.
+/// With --extra-copy: a copy that no path needs, which tests of the counts must find.
 BeforeSending before_sending(const Options& options, const Side& side) {
   if (!options.extra_copy) return {};
   return [memory = side.memory](memory::DevicePointer from, Bytes size) {
@@ -221,7 +220,7 @@ json::Value moved_to_json(const Side& side) {
                       {"socket_in", path.socket_in.count}};
 }
 
-/// Without results: of the server, who hears only what it is to serve.
+/// Without results for the server, which only learns what it is to serve.
 void print(const Options& options, const Side& side, const std::string& operation,
            const std::vector<Measured>& results) {
   const std::string path(to_string(side.connection->path()));
@@ -277,14 +276,14 @@ int server(const Options& options, Side& side, std::unique_ptr<ByteStream> strea
       !served.ok())
     return failed(served);
   side.connection->close();
-  // People look at the client; a program wants both sides' bytes.
+  // People read the client's output; a program wants both sides' bytes.
   const auto operation = static_cast<std::size_t>(plan.value().operation);
   if (options.format == "json" && !options.loopback)
     print(options, side, std::string(operation_names.at(operation)), {});
   return 0;
 }
 
-/// Both ends in this process, a thread each.
+/// Both ends in this process, one thread each.
 int loopback(const Options& options) {
   Side a;
   Side b;
@@ -312,7 +311,7 @@ int loopback(const Options& options) {
   int code = 0;
   try {
     code = client(options, a, std::move(streams.first));
-    // The other end waits for an end that has given up.
+    // The other end would wait for one that has given up.
     if (code != 0) a.connection.reset();
   } catch (...) {
     streams.first.reset();
@@ -354,7 +353,7 @@ void add_options(CLI::App& command, Options& options) {
                      "the server's name or address; without it, this is the server");
   command
       .add_option("--path", options.path,
-                  "auto, gdr, staged or tcp; by name it is that path or an error")
+                  "auto, gdr, staged or tcp; a named path is taken or is an error")
       ->capture_default_str();
   command
       .add_option("--memory", options.memory, "host, fake, bar:K (guests of gdr emulate) or cuda:K")
@@ -364,7 +363,7 @@ void add_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_option("--size", options.sizes, "sizes separated by commas, or all: 2B to 8MiB")
       ->capture_default_str();
-  command.add_option("--iterations", options.iterations, "of each size")
+  command.add_option("--iterations", options.iterations, "number for each size")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();
   command.add_option("--depth", options.depth, "operations at once, for bandwidth")
@@ -384,14 +383,16 @@ void add_options(CLI::App& command, Options& options) {
       .add_option("--level", options.level,
                   "gdr up to this distance: LOC, PIX, PXB, PHB, SYS, or 0 to 4")
       ->capture_default_str();
-  command.add_option("--chunk", options.chunk, "of bounce buffers")->capture_default_str();
-  command.add_option("--bounce-buffers", options.bounce_buffers, "of each queue pair, each way")
+  command.add_option("--chunk", options.chunk, "size of a bounce buffer")->capture_default_str();
+  command
+      .add_option("--bounce-buffers", options.bounce_buffers,
+                  "of each queue pair, in each direction")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
   command.add_option("--set-up", options.set_up, "tcp or rdma_cm")
       ->check(CLI::IsMember({"tcp", "rdma_cm"}))
       ->capture_default_str();
-  command.add_option("--port", options.port, "of the server")->capture_default_str();
+  command.add_option("--port", options.port, "port of the server")->capture_default_str();
   command.add_option(
       "--limit", options.limit,
       "of one operation (default: 60s; of the double's clock 1h); of the set-up, too, when longer "
@@ -401,11 +402,11 @@ void add_options(CLI::App& command, Options& options) {
       "until the server listens (default: 30s); of a server: until its client comes (600s)");
   command
       .add_option("--timeout", options.timeout,
-                  "of the NIC: 4.096us times 2 to this until it sends again")
+                  "of the NIC: it resends after 4.096us times 2 to this power")
       ->check(CLI::Range(1, 24))
       ->capture_default_str();
   command.add_flag("--latency", options.latency,
-                   "ping-pong; half of the time there and back (a read: all of it)");
+                   "ping-pong; prints half of the round trip (a read: all of it)");
   command.add_flag("--check", options.check, "compare CRC32C of the bytes at both ends");
   command.add_flag("--loopback", options.loopback, "both ends in this process");
   command.add_flag("--extra-copy", options.extra_copy,
@@ -429,15 +430,15 @@ void add_transfer(CLI::App& app, Context& context) {
       "  gdr transfer --memory bar:0 10.0.0.1 --size all    # on the other\n"
       "  gdr transfer --loopback --device double --memory fake --path gdr --check\n"
       "\n"
-      "The client says what is transferred; paths and memories are each side's own.\n"
+      "The client decides what is transferred; each side has its own path and memory.\n"
       "With --format json the server prints what it moved, too.\n"
       "MB are 2^20 bytes, as in perftest.\n"
       "\n"
       "Exit codes: 0 fine, 1 the transfer failed, 2 wrong input.");
   command->callback([command, options, &context] {
-    // A shell variable that is not set must not make a client a server.
+    // An unset shell variable must not turn a client into a server.
     if (command->count("host") > 0 && options->host.empty())
-      throw InputError("host is empty; a server takes none at all");
+      throw InputError("host is empty; leave it out for a server");
     context.exit_code = run(*options);
   });
 }

@@ -79,7 +79,7 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
 
 namespace {
 
-/// Runs `parse`; an error names the option that it is about.
+/// Runs `parse`; errors name the option.
 template <typename Parse>
 auto of_option(const char* option, const std::string& text, Parse parse) {
   try {

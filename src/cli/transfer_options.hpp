@@ -45,8 +45,8 @@ Topology load(const TransferOptions& options, const ModelLibrary& models);
 
 std::vector<Bytes> parse_sizes(const std::string& text);
 
-/// One transfer a path and size, path by path. Paths named one by one must exist; with "all", those
-/// that make sense.
+/// One transfer per path and size, path by path. Paths named one by one must exist; with "all",
+/// those that make sense.
 std::vector<Transfer> transfers_of(const Graph& graph, const TransferOptions& options);
 
 }  // namespace gdr::cli

@@ -19,7 +19,7 @@ struct Options {
   std::string format = "text";
 };
 
-/// The answer is no when a figure fits a detour, a narrow link or nothing.
+/// The answer is no if a figure fits a detour, a narrow link or nothing.
 int run(const Options& options, const ModelLibrary& models) {
   const Topology topology = load_input(options.topology, parse_settings(options.settings), &models);
   std::vector<study::Figure> figures;

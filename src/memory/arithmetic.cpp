@@ -27,7 +27,7 @@ std::uint16_t float_to_half(float value) {
   const auto sign = static_cast<std::uint16_t>((bits >> 16U) & 0x8000U);
   if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00U);
   const float magnitude = std::fabs(value);
-  // 65520 is halfway between the largest half and what would follow it.
+  // 65520 is halfway between the largest half and the next value, which does not exist.
   if (magnitude >= 65520.0F) return static_cast<std::uint16_t>(sign | 0x7c00U);
   // Below 2^-14 halves are multiples of 2^-24; nearbyint rounds to nearest even.
   if (magnitude < 0x1p-14F)
@@ -72,8 +72,8 @@ void add_elements(std::byte* into, const std::byte* from, std::uint64_t count, E
     case ElementType::int32:
       return add_each<std::uint32_t>(into, from, count,
                                      [](std::uint32_t a, std::uint32_t b) { return a + b; });
-    // A sum of two such numbers, rounded to float and then again, is the sum rounded once: float
-    // has more than twice their bits.
+    // Rounding the sum of two such numbers to float first does not change the result: float has
+    // more than twice their bits.
     case ElementType::float16:
       return add_each<Bits16>(into, from, count, [](Bits16 a, Bits16 b) {
         return float_to_half(half_to_float(a) + half_to_float(b));

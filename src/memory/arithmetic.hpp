@@ -7,8 +7,8 @@
 
 namespace gdr::memory {
 
-/// IEEE 754 binary16 and bfloat16 as bits. To the small formats: round to nearest even, overflow to
-/// infinity, NaN stays NaN.
+/// IEEE 754 binary16 and bfloat16 as bits. Conversions to them round to nearest even and overflow
+/// to infinity; NaN stays NaN.
 float half_to_float(std::uint16_t bits);
 std::uint16_t float_to_half(float value);
 float bfloat16_to_float(std::uint16_t bits);

@@ -18,8 +18,8 @@
 namespace gdr::memory {
 namespace {
 
-/// The BAR of a fake GPU. Device pointers are address space without access, as with the fake in the
-/// process.
+/// The BAR of a fake GPU. Device pointers are address space without access, as with
+/// make_fake_memory.
 class BarBacking final : public Backing {
  public:
   explicit BarBacking(unsigned index)
@@ -27,7 +27,7 @@ class BarBacking final : public Backing {
         path_(fmt::format("/dev/gdr-gpu{}", index)),
         device_fd_(open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
     if (!device_fd_.is_open())
-      throw InputError(fmt::format("bar memory {}: {}: {}; it is there in guests of gdr emulate",
+      throw InputError(fmt::format("bar memory {}: {}: {}; it exists in guests of gdr emulate",
                                    index, path_, std::strerror(errno)));
     gdr_gpu_query query = {};
     if (ioctl(device_fd_.get(), GDR_GPU_QUERY, &query) != 0)
@@ -76,8 +76,8 @@ class BarBacking final : public Backing {
     ioctl(device_fd_.get(), GDR_GPU_FREE, &range);
   }
 
-  /// Copies are the driver's, which counts them: what this process says of itself can be held
-  /// against it.
+  /// Copies are done by the driver, which counts them, so that this process's own counts can be
+  /// compared.
   void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size) override {
     for (std::uint64_t done = 0; done < size.count;) {
       const auto at = static_cast<off_t>(from.fd_offset.count + offset.count + done);

@@ -11,7 +11,7 @@
 
 namespace gdr::memory {
 
-/// Who wants to hear of memory that is about to be freed.
+/// The listeners to call before memory is freed.
 class FreeListeners {
  public:
   std::uint64_t add(DeviceMemory::FreeListener listener) {
@@ -19,7 +19,7 @@ class FreeListeners {
     listeners_.emplace_back(++last_, std::move(listener));
     return last_;
   }
-  /// Waits for calls under way.
+  /// Waits for calls in progress.
   void remove(std::uint64_t id) {
     const std::unique_lock lock(mutex_);
     std::erase_if(listeners_, [id](const auto& entry) { return entry.first == id; });

@@ -81,7 +81,7 @@ Status MappedMemory::free(DevicePointer pointer) {
               fmt::format("{}: the memory at {:#x} was freed twice", name(), pointer.address)};
     run_all();  // as cuMemFree does
     info = {pointer, found->second.placed.size, found->second.number};
-    found->second.going = true;  // nobody registers it any more
+    found->second.going = true;  // no longer registered
   }
   listeners_.call(info);
   const std::lock_guard lock(mutex_);
@@ -233,7 +233,7 @@ const std::byte* MappedMemory::load(DevicePointer from, Bytes size) {
   check(allocation != nullptr, "memory was freed below an operation");
   const std::uint64_t offset = from.address - allocation->placed.device_base;
   if (allocation->own_view == nullptr) return allocation->placed.cpu + offset;
-  // Some blocks happen to be seen as they are; the others stay old until a flush.
+  // Some blocks happen to be up to date; the others stay stale until a flush.
   ++allocation->reads;
   for (std::uint64_t at = offset; at < offset + size.count;) {
     const std::uint64_t end = std::min((at / stale_block + 1) * stale_block, offset + size.count);
@@ -298,7 +298,7 @@ void MappedMemory::execute(const Command& command) {
 
 void MappedMemory::count(Kind kind, Bytes size) {
   if (kind == Kind::fill || kind == Kind::reduce)
-    return;  // the device's own work, nothing is moved
+    return;  // work inside the device, which moves nothing
   Bytes* by = &moved_.cpu;
   if (backing_->has_copy_engine())
     by = kind == Kind::copy_in    ? &moved_.copy_engine_in
@@ -339,8 +339,8 @@ Result<Exported> MappedMemory::export_range(DevicePointer pointer, Bytes size) {
     exported.no_dma_buf =
         faults_.dma_buf ? "this memory has no descriptor" : "the driver exports no dma-buf";
   }
-  // Without a peer-memory driver the address can be tried all the same: the kernel then finds no
-  // pages behind it.
+  // Without a peer-memory driver the address may still be tried; the kernel then finds no pages
+  // behind it.
   exported.host_address = faults_.peer_memory
                               ? reinterpret_cast<std::uint64_t>(allocation->placed.cpu + offset)
                               : pointer.address;

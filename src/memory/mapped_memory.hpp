@@ -33,8 +33,8 @@ class Backing {
   [[nodiscard]] virtual bool has_copy_engine() const = 0;
   virtual Result<Placed> place(Bytes size) = 0;  ///< size is a multiple of granularity(), not 0
   virtual void release(const Placed& placed) = 0;
-  /// What the copy engine does; the range is inside `placed`. Without one of its own, the mapping
-  /// is copied.
+  /// Copies by the copy engine; the range is inside `placed`. By default the CPU copies the
+  /// mapping.
   virtual void copy_out(std::byte* to, const Placed& from, Bytes offset, Bytes size);
   virtual void copy_in(const Placed& to, Bytes offset, const std::byte* from, Bytes size);
 };
@@ -76,13 +76,12 @@ class MappedMemory final : public DeviceMemory {
   struct Allocation {
     Placed placed;
     std::uint64_t number = 0;
-    bool going = false;  // its listeners are told that it is freed
-    std::unique_ptr<std::byte[]>
-        own_view;  // what the device sees while inbound writes are not flushed
+    bool going = false;                     // its listeners are being called: it is freed
+    std::unique_ptr<std::byte[]> own_view;  // what the device sees until inbound writes are flushed
     std::uint64_t reads = 0;
   };
   enum class Kind { copy_in, copy_out, copy_within, fill, reduce };
-  /// What a stream holds.
+  /// An operation in a stream.
   struct Command {
     Kind kind = Kind::fill;
     DevicePointer to{};

@@ -19,7 +19,7 @@ std::string place(const Row& row) {
 }
 std::string name(const Row& row) { return fmt::format("{} {}", row.mover, place(row)); }
 
-/// The witnesses that saw the same, in the order of the first of each.
+/// Groups witnesses that saw the same, in order of the first of each group.
 std::vector<std::pair<Bytes, std::vector<std::string>>> by_value(
     const std::vector<Witness>& witnesses) {
   std::vector<std::pair<Bytes, std::vector<std::string>>> groups;
@@ -32,7 +32,7 @@ std::vector<std::pair<Bytes, std::vector<std::string>>> by_value(
   return groups;
 }
 
-/// Lines of a table whose last column is broken at its words.
+/// Lines of a table whose last column is wrapped at spaces.
 class Lines {
  public:
   Lines() { add({"stage", "", "planned", "observed", "equal"}, {"seen by"}); }
@@ -91,7 +91,7 @@ class Lines {
   std::vector<Line> lines_;
 };
 
-/// By the NICs of both hosts, for packets that were built before.
+/// Read again by the NICs of both hosts, for packets that were built before.
 Bytes read_again(const ComparedPath& path) {
   return path.observed.from.module.read_again + path.observed.to.module.read_again;
 }

@@ -31,8 +31,8 @@ char mark(PairAnswer answer) {
 /// The name without its host.
 std::string device_name(const std::string& label) { return label.substr(label.find('/') + 1); }
 
-/// Rows and columns are devices, cells what stands between them; wide matrices are cut into blocks
-/// of columns.
+/// Rows and columns are devices, cells the distance and verdict of the pair; wide matrices are cut
+/// into blocks of columns.
 class Matrix {
  public:
   explicit Matrix(std::string corner) : corner_(std::move(corner)) {}

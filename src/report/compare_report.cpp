@@ -33,8 +33,8 @@ const std::vector<Row>& rows() {
       {"pairs not known", "unknown",
        [](const Column& c) { return std::to_string(c.pairs.unknown); }},
       {"GPUs without staging", "direct", [](const Column& c) { return std::to_string(c.direct); }},
-      {"GB/s a GPU, alone", "alone", [](const Column& c) { return rate(c.alone); }},
-      {"GB/s a GPU, all at once", "together", [](const Column& c) { return rate(c.together); }},
+      {"GB/s per GPU, alone", "alone", [](const Column& c) { return rate(c.alone); }},
+      {"GB/s per GPU, all at once", "together", [](const Column& c) { return rate(c.together); }},
       {"GB/s of the worst GPU", "least", [](const Column& c) { return rate(c.least); }},
       {"worst GPU", "worst", [](const Column& c) { return c.worst.empty() ? "-" : c.worst; }},
       {"oversubscription", "oversubscription",
@@ -62,7 +62,7 @@ std::string to_text(const std::vector<Column>& columns) {
       out += "\n" + wrapped(fmt::format("{}: {}", column.name, column.note), 2) + "\n";
   return out +
          "\nEach GPU sends 256 MiB to its counterpart in an equal server through its best\n"
-         "NIC, by GPUDirect RDMA where the verdict lets it, else staged. Pairs: GPU, NIC.\n"
+         "NIC, by GPUDirect RDMA if the verdict allows, else staged. Pairs: GPU, NIC.\n"
          "Oversubscription: bandwidth alone over bandwidth with all GPUs at once.\n";
 }
 
@@ -114,7 +114,7 @@ std::string to_html(const std::vector<Column>& columns) {
       out += "<p>" + html_escaped(column.name + ": " + column.note) + "</p>\n";
   return out +
          "<p>Each GPU sends 256 MiB to its counterpart in an equal server through its best NIC, by "
-         "GPUDirect RDMA where the verdict lets it, else staged.</p>\n</body>\n</html>\n";
+         "GPUDirect RDMA if the verdict allows it, else staged.</p>\n</body>\n</html>\n";
 }
 
 }  // namespace gdr::report

@@ -9,8 +9,8 @@
 
 namespace gdr::report {
 
-/// A page of its own: the paths side by side, and for each the servers' trees with its hops drawn
-/// in, its steps on a common time axis, and bytes and times by step and hop.
+/// A self-contained page: the paths side by side, and for each the servers' trees with its hops
+/// drawn in, its steps on a common time axis, and bytes and times by step and hop.
 std::string explanation_to_html(const Hardware& hardware,
                                 const std::vector<sim::Explanation>& paths,
                                 const std::vector<TracedPath>& traced, const std::string& title);

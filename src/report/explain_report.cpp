@@ -10,7 +10,7 @@
 namespace gdr::report {
 namespace {
 
-/// "1.05 MB": what a link carries, in decimal units as rates are.
+/// "1.05 MB": bytes on a link, in decimal units as rates are.
 std::string short_bytes(double bytes) {
   static constexpr const char* names[] = {"B", "kB", "MB", "GB"};
   std::size_t unit = 0;
@@ -22,7 +22,7 @@ std::string short_bytes(double bytes) {
                      names[unit]);
 }
 
-/// The paths side by side, a column each.
+/// The paths side by side, one column each.
 std::string comparison(const std::vector<sim::Explanation>& paths) {
   std::vector<std::vector<std::string>> rows{{""},
                                              {"latency us"},
@@ -137,7 +137,7 @@ std::string to_text(const Explanations& explanations) {
   for (const sim::Explanation& path : paths) text += stages_text(hardware, path);
   return text +
          "\nTimes of a stage: its first piece starts, its last piece is at the next stage.\n"
-         "Hops: link, what it carries in a second (PCIe and network: headers included),\nlatency "
+         "Hops: link, what it carries per second (PCIe and network: headers included),\nlatency "
          "at its far end, bytes on it. What bounds a step beside its links\nfollows \"at most\".\n"
          "Latency: until the last byte is in the target memory; done: until the sender\nhas its "
          "completion (with staged and tcp before the other side's copies).\n"

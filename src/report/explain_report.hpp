@@ -8,7 +8,7 @@
 
 namespace gdr::report {
 
-/// What `gdr explain` was asked and what came out, path by path.
+/// The question of `gdr explain` and its answers, path by path.
 struct Explanations {
   const Hardware& hardware;
   std::string from;

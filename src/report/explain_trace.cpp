@@ -60,7 +60,7 @@ std::string to_trace(const Hardware& hardware, const std::vector<TracedPath>& pa
       if (names.empty()) names.push_back(step_name);
       names.erase(std::unique(names.begin(), names.end()), names.end());
       for (const std::string& name : names) {
-        // A track a resource and step: what shares a resource overlaps in time, and events of a
+        // One track per resource and step: users of a resource overlap in time, and events of a
         // track must not.
         events.emplace_back(json::Object{{"ph", "X"},
                                          {"name", step_name},

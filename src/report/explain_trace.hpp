@@ -13,11 +13,11 @@ struct TracedPath {
   sim::Timeline timeline;
 };
 
-/// Chrome's trace event format (JSON), for Perfetto and chrome://tracing: a process a path, a track
-/// for each resource of each step.
+/// Chrome's trace event format (JSON), for Perfetto and chrome://tracing: one process per path, one
+/// track per resource and step.
 std::string to_trace(const Hardware& hardware, const std::vector<TracedPath>& paths);
 
-/// A bar a step on a common time axis of `width` columns: what fits a terminal.
+/// One bar per step on a common time axis of `width` columns, to fit a terminal.
 std::string time_line_text(const Hardware& hardware, const std::vector<TracedPath>& paths,
                            std::size_t width = 80);
 

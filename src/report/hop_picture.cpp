@@ -15,7 +15,7 @@ namespace {
 
 constexpr double box_width = 62;
 constexpr double box_height = 24;
-constexpr double aside = 4;  // the two directions of a link beside each other
+constexpr double aside = 4;  // offset of each direction of a link from the middle
 
 struct Point {
   double x = 0;
@@ -31,8 +31,8 @@ bool joined(const Box& a, const Box& b) {
   return leads_to(a, b) || leads_to(b, a);
 }
 
-/// The height of a line that goes around what stands between its ends: below all for the network,
-/// above for sockets and far memory, below for what is no line of the tree (NVLink).
+/// The height of a line around the boxes between its ends: below all for the network, above for
+/// sockets and far memory, below for links outside the tree (NVLink).
 std::optional<double> detour(const Box& a, const Box& b) {
   if (a.kind == "fabric") return a.y;
   if (b.kind == "fabric") return b.y;
@@ -42,7 +42,8 @@ std::optional<double> detour(const Box& a, const Box& b) {
   return joined(a, b) ? std::nullopt : std::optional(std::max(a.y, b.y) + box_height);
 }
 
-/// From border to border. `shift` moves it aside; opposite directions have opposite ones.
+/// A line from border to border. `shift` moves it aside, with opposite signs for opposite
+/// directions.
 std::vector<Point> way(const Box& a, const Box& b, double shift) {
   const double dx = b.x - a.x;
   const double dy = b.y - a.y;
@@ -75,8 +76,8 @@ struct Label {
   const char* anchor;
 };
 
-/// Beside the line, on the outer side of a tree and the inner side of the network; those of the two
-/// directions of a link at different heights.
+/// The label's place: beside the line, outside a tree and inside the network; the labels of a
+/// link's two directions at different heights.
 Label label_of(const Box& a, const Box& b, const std::vector<Point>& points) {
   constexpr double gap = aside + 10;
   const bool first = a.name < b.name;
@@ -97,9 +98,9 @@ Label label_of(const Box& a, const Box& b, const std::vector<Point>& points) {
   const bool up = a.y > b.y;
   const Box& lower = up ? a : b;
   const Box& upper = up ? b : a;
-  const double share = up ? 0.4 : 0.65;  // of the way down
+  const double share = up ? 0.4 : 0.65;  // of the line, from its upper end
   const bool right = lower.x >= upper.x;
-  // A slanted line goes on beside the word's height.
+  // A slanted line continues beside the word.
   const double slant = std::abs(lower.x - upper.x) / (lower.y - upper.y) * 5;
   return {{upper.x + (lower.x - upper.x) * share + (right ? gap + slant : -gap - slant),
            upper.y + (lower.y - upper.y) * share + 4},

@@ -7,7 +7,7 @@
 
 namespace gdr::report {
 
-/// The words for what the simulator names by ids: "h0/gpu0 link up", "h0/nic0 read window
+/// The names of what the simulator identifies by ids: "h0/gpu0 link up", "h0/nic0 read window
 /// 64KiB/980ns", "queue depth 128", "command to h0/nvme0". Empty for nothing.
 std::string name(const Hardware& hardware, const sim::Bottleneck& what);
 

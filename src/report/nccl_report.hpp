@@ -15,8 +15,8 @@ json::Value to_json(const Topology& topology, std::size_t host, const nccl::Deci
 // `gdr nccl --log`: what a log says.
 std::string to_text(const nccl::Log& log);
 json::Value to_json(const nccl::Log& log);
-/// Whether the log's use of GPUDirect RDMA is what the decision says: by the lines of pairs of one
-/// rank and net.
+/// Compares the log's use of GPUDirect RDMA with the decision, by the lines about pairs of one rank
+/// and net.
 std::string log_comparison(const nccl::Log& log, const Topology& topology, std::size_t host,
                            const nccl::Decision& decision);
 

@@ -24,7 +24,7 @@ std::vector<std::size_t> widths_of(const Rows& rows) {
   return widths;
 }
 
-/// A row's first cell and those from `from` to before `to`.
+/// A row's first cell and those from `from` up to `to`, exclusive.
 std::string table_line(const std::vector<std::string>& row, const std::vector<std::size_t>& widths,
                        std::size_t from, std::size_t to, const TableStyle& style) {
   std::string line(style.indent, ' ');
@@ -68,7 +68,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 namespace {
 
-/// As wrapped(); the first line has `column` characters in front already.
+/// As wrapped(); the first line already has `column` characters.
 std::string wrapped_from(std::string_view text, std::size_t column, std::size_t indent,
                          std::size_t width) {
   std::string out;

@@ -51,7 +51,7 @@ std::string nics_of(const Graph& graph, const sim::Prediction& prediction) {
 
 PathKind path_of(const Answer& answer) { return answer.admission.transfer.path; }
 
-/// "h0/gpu0 with h0/nic0: rules that say something about the pair"
+/// "h0/gpu0 with h0/nic0: rules with a finding about the pair"
 std::string rules_text(const Pair& pair) {
   std::string rules;
   for (const std::string& rule : pair.findings) rules += (rules.empty() ? "" : ", ") + rule;
@@ -62,7 +62,7 @@ std::string path_heading(const Predictions& all, const Answer& answer) {
   std::string text =
       fmt::format("\n{}: {}\n", to_string(path_of(answer)), describe_path(path_of(answer)));
   if (const std::string nics = nics_of(all.hardware.graph(), *answer.prediction()); !nics.empty())
-    text += fmt::format("  by {}, one NIC a host (--via chooses)\n", nics);
+    text += fmt::format("  by {}, one NIC per host (--via chooses)\n", nics);
   if (const auto& worst = answer.admission.worst)
     text += "  " +
             wrapped(fmt::format("verdict: {}, {} (gdr check says more)",
@@ -73,7 +73,8 @@ std::string path_heading(const Predictions& all, const Answer& answer) {
   return text + open_to_text(all.hardware.graph(), answer.prediction()->stages);
 }
 
-/// Where the queue depth is the limit, messages wait for each other: for which step most.
+/// Where the queue depth is the limit, messages wait for each other: names the step that they wait
+/// for most.
 std::string waits_text(const Predictions& all, std::size_t begin, std::size_t end) {
   std::vector<std::pair<std::string, std::string>> steps;  // sizes, step
   for (std::size_t i = begin; i < end; ++i) {

@@ -8,7 +8,7 @@
 
 namespace gdr::report {
 
-/// What `gdr predict` was asked and what came out: paths in order, sizes in order within a path.
+/// The questions of `gdr predict` and their answers: paths in order, sizes in order within a path.
 struct Predictions {
   const Hardware& hardware;
   const Verdict& verdict;

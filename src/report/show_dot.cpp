@@ -90,7 +90,7 @@ class Drawing {
     }
   }
 
-  /// NVLinks are told in words: drawn, the lines of a mesh would hide the PCIe tree.
+  /// NVLinks are given in words: the lines of a mesh would hide the PCIe tree.
   void draw_nvlinks() {
     std::string lines;
     for (const std::string& line : nvlink_lines(host_)) lines += "NVLink " + line + "\\l";

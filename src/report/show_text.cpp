@@ -21,8 +21,8 @@ struct Row {
 
 std::string yes_no(bool fact) { return fact ? "yes" : "no"; }
 
-/// Breaks a line at spaces, or only where `after` stands before them, so that it fits; it goes on
-/// under `indent`.
+/// Breaks a line at spaces, or only at spaces after `after`, so that it fits; it continues under
+/// `indent`.
 std::string wrap(std::string_view line, std::size_t indent, std::string_view after = "") {
   const std::string stop = std::string(after) + " ";
   std::string text;
@@ -93,7 +93,7 @@ std::vector<Row> tree_rows(const Host& host) {
   return rows;
 }
 
-/// Lines up label, link, address and ACS; what does not fit goes on in a line of its own.
+/// Aligns label, link, address and ACS; what does not fit continues on its own line.
 std::string render(const std::vector<Row>& rows) {
   std::size_t label_width = 0;
   std::array<std::size_t, 3> widths{};

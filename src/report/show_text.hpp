@@ -24,7 +24,7 @@ std::string host_names(const Topology& topology, const std::vector<std::size_t>&
 /// else empty.
 std::string link_text(const Device& device);
 
-/// How an NVSwitch is called that the machine does not show. No device has this name: it has a
+/// The name for an NVSwitch that the machine does not show. No device can have it: it contains a
 /// space.
 inline constexpr std::string_view hidden_nvswitch = "an NVSwitch";
 

@@ -21,7 +21,7 @@ class HostLayout {
     next_ = left;
     const std::size_t first_socket = layout_.boxes.size();
     for (const Socket& socket : host_.sockets) place_socket(socket);
-    // Sockets stand in a row and are joined to each other.
+    // Sockets stand in a row, each joined to the next.
     std::string before;
     for (std::size_t i = first_socket; i < layout_.boxes.size(); ++i) {
       if (layout_.boxes[i].kind != "cpu") continue;
@@ -83,7 +83,7 @@ class HostLayout {
            });
   }
 
-  /// Devices right below `above_name` that have a part in it; the others are counted.
+  /// Places the shown devices directly below `above_name`; the others are counted.
   void place_below(const std::string& above_name, int depth, const std::string& above, double& sum,
                    int& count, std::size_t& others) {
     for (const Device& device : host_.devices) {

@@ -9,7 +9,7 @@
 
 namespace gdr::report {
 
-/// From a socket to the memory beside it, with room for an arrow and its number between.
+/// The distance from a socket to the memory beside it, with room for an arrow and its number.
 inline constexpr double memory_column = 136;
 
 /// The hosts of a transfer as boxes: sockets with their memory at the top, devices below, the
@@ -32,7 +32,7 @@ struct TreeLayout {
 };
 
 /// Boxes of the devices and NUMA nodes in `shown` (labels) and of what is above them; the others
-/// are counted in one box each.
+/// are counted in one box per place.
 TreeLayout lay_out(const Graph& graph, const Transfer& transfer,
                    const std::set<std::string>& shown);
 

@@ -31,7 +31,8 @@ double y_of(double ratio) {
          (chart_height - 2 * margin) * (0.5 - std::log(clipped) / (2 * std::log(most_ratio)));
 }
 
-/// One column a case, category by category: predicted over measured as a dot, the range as a line.
+/// One column per case, category by category: predicted over measured as a dot, the range as a
+/// line.
 std::string chart(const std::map<std::string, Results>& categories, std::size_t count) {
   std::string svg =
       fmt::format("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">\n",
@@ -47,7 +48,7 @@ std::string chart(const std::map<std::string, Results>& categories, std::size_t 
   double x = margin + 8;
   double label = 0;
   for (const auto& [name, results] : categories) {
-    // Names of small categories would lie on each other.
+    // Names of small categories would overlap.
     label = std::max(x, label + 16);
     svg += fmt::format(
         "<text x=\"{0:.1f}\" y=\"{1}\" class=\"axis\" text-anchor=\"end\" transform=\"rotate(-50 "
@@ -115,7 +116,7 @@ std::string section(const std::string& title, const Results& results) {
 std::string to_html(const Validation& run) {
   const auto& [validation, calibration, all, ranges] = run;
   std::string body = fmt::format(
-      "<p>Predicted over measured, one dot a case{}. 1 is right; what lies beyond {} is drawn at "
+      "<p>Predicted over measured, one dot per case{}. 1 is right; what lies beyond {} is drawn at "
       "the edge, with its number.</p>\n",
       ranges ? "; a line is the stated range" : "", most_ratio);
   body += section("Validation: figures that no parameter was fitted to", validation);

@@ -20,7 +20,7 @@ std::string unit(const study::PublishedCase& published) {
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", share * 100); }
 
-/// Three digits: what a prediction may be off by is not known better.
+/// Three digits: the error of a prediction is not known more precisely.
 std::string rough_number(double value) {
   const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 6);
   return fmt::format("{:.{}f}", value, decimals);
@@ -32,7 +32,8 @@ std::string range_text(const study::CaseResult& result) {
                      result.in_range() ? "" : "!");
 }
 
-/// A name that the figures leave no room for in 80 columns stands on a line of its own above them.
+/// A name that does not fit beside the figures in 80 columns stands on a line of its own above
+/// them.
 std::string case_table(const Results& results) {
   constexpr std::size_t longest_name = 35;
   std::vector<std::vector<std::string>> rows{{"case", "pred.", "meas.", "unit", "error", "range"}};

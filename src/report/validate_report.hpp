@@ -18,8 +18,8 @@ struct Validation {
 
 std::string to_text(const Validation& run);
 json::Value to_json(const Validation& run);
-/// A page of its own: a chart of predicted against measured, one table per category, what was left
-/// out and why.
+/// A self-contained page: a chart of predicted against measured, one table per category, what was
+/// left out and why.
 std::string to_html(const Validation& run);
 
 }  // namespace gdr::report

@@ -27,7 +27,7 @@ std::string candidate_text(const Candidate& candidate) {
                            : fmt::format("{} with {}", to_string(candidate.path), condition);
 }
 
-/// Beside the best: what fits about as well, and what would have been usual.
+/// Besides the best fit: what fits about as well, and what the topology gives.
 std::string beside(const Fit& fit) {
   const Candidate& best = fit.candidates.front();
   if (fit.sureness == Sureness::open) {

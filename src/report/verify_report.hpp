@@ -8,7 +8,7 @@
 
 namespace gdr::report {
 
-/// "half the lanes of h0/gpu0 (gen4x8, not gen4x16)"; empty: nothing is changed.
+/// "half the lanes of h0/gpu0 (gen4x8, not gen4x16)"; empty for no change.
 std::string condition_text(const study::Condition& condition);
 /// What a figure fits, in sentences, and what to look at next.
 std::string verdict_text(const study::Fit& fit);

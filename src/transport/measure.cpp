@@ -39,8 +39,8 @@ Status read_all(ByteStream& stream, std::span<std::byte> bytes, Clock::time_poin
     if (!count.ok()) return count.status();
     bytes = bytes.subspan(count.value());
     if (since(start) > limit)
-      return {Cause::timed_out, fmt::format("{} said not what to transfer within {}", stream.peer(),
-                                            to_string(limit))};
+      return {Cause::timed_out, fmt::format("{} did not say what to transfer within {}",
+                                            stream.peer(), to_string(limit))};
     if (count.value() == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return {};
@@ -116,7 +116,7 @@ Result<OperationId> ask(Connection& connection, const Buffers& buffers, const Re
   return buffers.send(connection, size);
 }
 
-/// Asks `iterations` times for `next`, `depth` at once, and calls `ended` as each one ends.
+/// Starts `next` `iterations` times, `depth` at once, and calls `ended` as each operation ends.
 template <typename Next, typename Ended>
 Status keep_asking(Connection& connection, unsigned iterations, unsigned depth, Next next,
                    Ended ended) {
@@ -154,7 +154,7 @@ Result<Measured> bandwidth(Connection& connection, const Buffers& buffers,
   return measured;
 }
 
-/// There and back, by the side that starts it. A read goes both directions by itself.
+/// A round trip, by the side that starts it. A read is a round trip by itself.
 Status ping(Connection& connection, const Buffers& buffers, const RemoteRange& remote,
             MeasurePlan::Operation operation, Bytes size, bool first) {
   if (operation == MeasurePlan::Operation::read)
@@ -205,13 +205,13 @@ Status serve_size(Connection& connection, const Buffers& buffers, const RemoteRa
         [&] { return connection.receive(buffers.in(), size); }, [] {});
     if (!status.ok()) return status;
   }
-  // As perftest's server, which only waits: RDMA goes on without this side, and a CPU that polls is
-  // missing elsewhere.
+  // Only wait, as perftest's server does: RDMA needs nothing of this side, and a polling CPU would
+  // be missing elsewhere.
   const bool passive = !plan.latency && plan.operation != MeasurePlan::Operation::send &&
                        connection.path() == TransportPath::gdr;
   const Duration nap{passive ? 10e-3 : 0.0};
   for (;;) {
-    // The peer may take long over a size: what counts is that its connection lives.
+    // The peer may take long over a size: only its connection must stay alive.
     const auto arrival = connection.wait_arrival(nap);
     if (arrival.ok() && arrival.value().immediate == end_of_size) return {};
     if (!arrival.ok() &&
@@ -269,7 +269,7 @@ Result<MeasurePlan> receive_plan(ByteStream& stream, Duration limit) {
                      sizes <= most_sizes;
   if (!right)
     return Status(Cause::protocol,
-                  fmt::format("{} is no gdr transfer of this version", stream.peer()));
+                  fmt::format("{} is not a gdr transfer of this version", stream.peer()));
   std::vector<std::byte> body(sizes * 8);
   if (Status status = read_all(stream, body, start, limit); !status.ok()) return status;
   for (std::size_t i = 0; i < sizes; ++i) plan.sizes.push_back(Bytes{number_at(body, 8 * i, 8)});
@@ -284,7 +284,7 @@ Result<std::vector<Measured>> run_client(Connection& connection, memory::DeviceM
     return shared;
   const auto remote = connection.wait_shared(inbox_tag);
   if (!remote.ok()) return remote.status();
-  // What is sent is registered before anything is measured, as perftest does.
+  // Register what is sent before anything is measured, as perftest does.
   if (Status ready = wait_ok(connection, buffers.write(connection, remote.value(), Bytes{0}));
       !ready.ok())
     return ready;

@@ -11,21 +11,21 @@
 
 namespace gdr::transport {
 
-/// What is transferred. The client tells the server.
+/// What is transferred. The client sends it to the server.
 struct MeasurePlan {
   enum class Operation : unsigned char { write, read, send };
   Operation operation = Operation::write;
-  bool latency = false;  ///< ping-pong; else many operations at one time
+  bool latency = false;  ///< ping-pong; else many operations at once
   bool check = false;
   unsigned queue_pairs = 1;
   unsigned iterations = 1000;
-  unsigned depth = 128;  ///< operations in progress at one time
+  unsigned depth = 128;  ///< operations in progress at once
   std::vector<Bytes> sizes;
   bool operator==(const MeasurePlan&) const = default;
 };
 
 /// The figures of one size. The latency of a write or send is half of the round trip, that of a
-/// read the whole, as perftest's are.
+/// read all of it, as in perftest.
 struct Measured {
   Bytes size;
   unsigned iterations = 0;

@@ -10,12 +10,12 @@
 namespace gdr::transport {
 namespace {
 
-/// Moves everything on until `ready` gives something. With `limit`, nothing comes after it.
+/// Makes progress until `ready` returns a value, or until `limit`: then nullopt.
 template <typename Ready>
 auto wait_for(ProgressEngine& engine, std::optional<Duration> limit, Ready ready, Duration nap = {})
     -> decltype(ready()) {
   constexpr unsigned rounds_between_looks =
-      64;  // at the clock; others may have to wait for the lock as long
+      64;  // at the clock; other threads may wait for the lock that long
   const bool naps = nap.seconds > 0;
   unsigned idle_rounds = 0;
   Duration end;
@@ -33,8 +33,8 @@ auto wait_for(ProgressEngine& engine, std::optional<Duration> limit, Ready ready
     lock.unlock();
     if (naps) std::this_thread::sleep_for(std::chrono::duration<double>(nap.seconds));
     if (any)
-      std::this_thread::yield();  // whoever waits for the lock does not get it from a thread that
-                                  // never stops
+      std::this_thread::yield();  // else a thread that never stops would keep the lock from
+                                  // others that wait for it
     engine.idle(idle_rounds);
     lock.lock();
   }
@@ -116,7 +116,7 @@ Result<RemoteRange> Connection::wait_shared(std::uint64_t tag) {
 
 namespace {
 
-/// Gives the operation its place at the peer. Cause::invalid when that is beyond the range's end.
+/// Sets the operation's place at the peer. Cause::invalid when it is beyond the range's end.
 Status aim(Operation& operation, const RemoteRange& range, Bytes offset) {
   if (offset > range.size || operation.size.count > range.size.count - offset.count)
     return {Cause::invalid, fmt::format("{} at {} of the peer's range {} are beyond its end, {}",

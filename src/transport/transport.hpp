@@ -29,13 +29,13 @@ class Connection {
   /// nullopt while set-up is in progress.
   [[nodiscard]] std::optional<Status> ready();
   Status wait_ready();
-  /// ok, or why the connection is of no more use.
+  /// ok, or why the connection can no longer be used.
   [[nodiscard]] Status status();
   [[nodiscard]] TransportPath path();
   [[nodiscard]] PathBytes bytes();
 
-  /// The peer may read and write the range from when it hears of it. The caller chooses the `tag`,
-  /// a different number for each range.
+  /// The peer may read and write the range as soon as it learns of it. The caller chooses the
+  /// `tag`, a different number for each range.
   Status share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size);
   Status unshare(std::uint64_t tag);
   [[nodiscard]] std::optional<RemoteRange> shared(std::uint64_t tag);
@@ -57,10 +57,10 @@ class Connection {
   OperationResult wait(OperationId operation);
   std::optional<Arrival> arrival();
   /// timed_out after the limit of operations. With a nap it sleeps that long whenever nothing
-  /// happens, instead of polling on: for RDMA that needs nothing of this side's CPU.
+  /// happens, instead of polling: for RDMA that needs nothing from this side's CPU.
   Result<Arrival> wait_arrival(Duration nap = {});
 
-  /// Lets what was sent leave, tells the peer, and ends whatever is unfinished with
+  /// Lets what was sent leave, notifies the peer, and ends whatever is unfinished with
   /// Cause::cancelled.
   void close();
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Boots the smallest server again and again, for a command that does nothing: boots.sh GDR [TIMES]   (100 unless given). Says what
-# failed, how often a QEMU died (gdr starts those guests once more), and how long it took. Not part of the tests: it takes a quarter
-# of an hour. Exit code 1 when a boot failed.
+# Boots the smallest server repeatedly, for a command that does nothing: boots.sh GDR [TIMES]
+# (100 unless given). Prints what failed, how often a QEMU died (gdr starts those guests once more),
+# and how long it took. Not part of the tests: it takes a quarter of an hour. Exit code 1 if a boot
+# failed.
 set -euo pipefail
 gdr=$(realpath "$1") times=${2:-100}
 source=$(cd "$(dirname "$0")/../.." && pwd)

@@ -18,7 +18,7 @@ failed=0 errors=0
 for ((seed = first; seed < first + count; ++seed)); do
   code=0
   said=$("$gdr" emulate in $name --fault "$("$tests" faults $seed)" --seed $seed --timeout 200s -- "$tests" campaign $seed 2>&1) || code=$?
-  # What is there now was left by the run: it is no child of anybody any more.
+  # Test processes that still run were left by the run.
   left=$("$gdr" emulate in $name -- sh -c 'pgrep gdr_guest_tests || true' 2>&1) || left="the guests are gone: $left"
   grep -E '^h[0-9]+\| (seed|gdr_guest_tests)' <<<"$said" | cut -c5- || true
   ! grep -q 'named error' <<<"$said" || errors=$((errors + 1))

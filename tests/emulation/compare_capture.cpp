@@ -1,6 +1,6 @@
-// compare_capture TOPOLOGY CAPTURE [SETTING...]: how what was captured in a guest differs from the
-// topology of one host that it was started from, with the settings that it was started with
-// (h0/gpu0.ats=true). A line a difference; exit code 1 when there is one.
+// compare_capture TOPOLOGY CAPTURE [SETTING...]: how a capture from a guest differs from the
+// guest's one-host topology, with the settings that the guest was started with (h0/gpu0.ats=true).
+// One line per difference; exit code 1 if there is one.
 #include <cstdio>
 #include <exception>
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# gdr emulate --compare --path staged over two DGX A100 again and again, in turn over perfect links and with a loss of another seed each time:
-# comparisons.sh GDR [COUNT [SIZE]]   (10 and 16MiB unless given). Exit code 1 when one was not equal, or nothing was sent again under loss.
+# Repeats gdr emulate --compare --path staged over two DGX A100, in turn over perfect links and with
+# loss, each time from another seed: comparisons.sh GDR [COUNT [SIZE]]   (10 and 16MiB unless given).
+# Exit code 1 if one was not equal, or nothing was sent again under loss.
 set -euo pipefail
 gdr=$(realpath "$1") count=${2:-10} size=${3:-16MiB}
 source=$(cd "$(dirname "$0")/../.." && pwd)

@@ -10,7 +10,8 @@ devices | while read -r name folder; do echo "$name $(cat "$folder/numa_node") $
 function distance(i, j, left, right, a, b, same, switches) {
   a = split(path[i], left, "/"); b = split(path[j], right, "/")
   for (same = 0; same < a && same < b && left[same + 1] == right[same + 1];) ++same
-  # Below what they share: a port of the switch where they meet, two more for each switch on the way, the device.
+  # Below what they share: a port of the switch where they meet, two more for each switch in
+  # between, the device.
   switches = 1 + int((a - same - 2) / 2) + int((b - same - 2) / 2)
   if (numa[i] != numa[j]) return "SYS"
   if (same < 4) return "NODE"

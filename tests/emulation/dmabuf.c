@@ -1,5 +1,6 @@
-// What the kernel answers when DMA-BUF memory is to be registered on the first RDMA device: asked by the function with which libibverbs'
-// providers that know DMA-BUF pass it on (rxe's does not), with descriptor -1, and with a real DMA-BUF, a buffer of the module vgem.
+// The kernel's answer to registering DMA-BUF memory on the first RDMA device, through the function
+// by which libibverbs' providers with DMA-BUF support pass it on (rxe's has none): for descriptor
+// -1, and for a real DMA-BUF, a buffer of the module vgem.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What guests do: emulation_test.sh GDR SOURCE CASE. Downloads the guests' kernel when it is in no cache. Cases are below and in cases/, one
-# file for each.
+# Tests of what guests do: emulation_test.sh GDR SOURCE CASE. Downloads the guests' kernel unless it is cached. Cases
+# are below and in cases/, one file each.
 set -uo pipefail
 gdr=$1 source=$2 case=$3
 work=$(mktemp -d)
@@ -12,7 +12,7 @@ clean_up() {
 trap clean_up EXIT
 cd "$work"
 failures=0
-# How many times longer than usual guests take here (kernel.sh).
+# How many times longer guests take here than usual (kernel.sh).
 slowness=$(cat "${GDR_GUEST_SLOWNESS:-/dev/null}" 2>/dev/null || true)
 longest=$((280 * ${slowness:-1}))s
 skip() { echo "SKIP: $*"; exit 77; }
@@ -125,26 +125,28 @@ END
     IFS=: read -r payload repeated < <(tr -d '\n ' <counters |
       sed -En 's/.*"requests","packets":[0-9]*,"payload":([0-9]*),"announced":[0-9]*,"repeated_packets":[0-9]*,"repeated_payload":([0-9]*)}.*/\1:\2/p') || true
     [ "${payload:-}" = 1310720 ] || fail "the client's payload is not 20 x 64 KiB: $(cat counters)"
-    # The NIC's reads by its own count: each byte of a message once, and those of packets that it built again, which it may have dropped before
-    # the switch saw them.
+    # The NIC's reads by its own count: each byte of a message once, then those of packets built
+    # again, which it may have dropped before the switch saw them.
     said '^h0| nic_read 0 again 0 nic_written 1310720$'
     said '^h1| nic_read 1310720 again [0-9]* nic_written 0$'
     again=$(sed -n 's/^h1| nic_read .* again \([0-9]*\) .*/\1/p' "$work/out")
     [ "${again:-0}" -ge "${repeated:-0}" ] || fail "$repeated bytes were sent again, but only $again read again"
     ;;
   compare_extra_copy)
-    # What leaves goes through host memory and back first: a copy in each direction that no path has.
+    # Outgoing bytes first go through host memory and back: a copy in each direction that no path
+    # has.
     emulate 1 "$two" --compare --path gdr --path staged --size 64KiB --transfer --extra-copy
     for line in 'gdr: copy-engine h0/gpu0 > h0/memory' 'gdr: copy-engine h0/memory > h0/gpu0' 'gdr: all h0/memory' \
       'staged: copy-engine h0/gpu0 > h0/numa0' 'staged: copy-engine h0/memory > h0/gpu0'; do
       said "^  $line\$"
     done
     said '^  copy-engine h0/gpu0 > h0/numa0  *65536  *131072  *NO  memory, module$'
-    # The peer and the network had nothing to do with it.
+    # The peer and the network were not involved.
     ! grep -q '^  [a-z]*: .*h1/' "$work/out" || fail "more than the copy is unequal: $(cat "$work/out")"
     ;;
   compare_under_loss)
-    # What NICs read again for packets that were lost is no part of the stages, whichever memory it is in; a copy more still is.
+    # What NICs read again for lost packets is not part of the stages, in whichever memory; an extra
+    # copy still is.
     for path in gdr staged; do
       for operation in write read; do
         emulate 0 "$two" --compare --path $path --operation $operation --size 4MiB --fault '*:loss=1%,only=roce' --seed 5

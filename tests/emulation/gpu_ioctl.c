@@ -1,4 +1,5 @@
-// What emu/module/gdr_gpu.h promises, on /dev/gdr-gpu0 of a guest. Prints the line that does not hold.
+// Checks what emu/module/gdr_gpu.h promises, on /dev/gdr-gpu0 of a guest. Prints the line that
+// fails.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ int main(void) {
   HOLDS(ioctl(other, GDR_GPU_ALLOCATE, &b) == 0 && b.offset == 8192);
   HOLDS(left(gpu) == size - 8192 - (1 << 20));
   HOLDS(ioctl(gpu, GDR_GPU_ALLOCATE, &all) == -1 && errno == ENOSPC);
-  // Only who allocated a range frees it; the hole is used again.
+  // Only the descriptor that allocated a range frees it; the hole is used again.
   HOLDS(ioctl(other, GDR_GPU_FREE, &a) == -1 && errno == EINVAL);
   HOLDS(ioctl(gpu, GDR_GPU_FREE, &a) == 0);
   HOLDS(ioctl(gpu, GDR_GPU_ALLOCATE, &c) == 0 && c.offset == 0);
@@ -50,7 +51,7 @@ int main(void) {
   HOLDS(ioctl(gpu, GDR_GPU_FREE, &c) == 0 && left(gpu) == size);
   HOLDS(ioctl(gpu, GDR_GPU_ALLOCATE, &all) == 0 && all.offset == 0 && left(gpu) == 0);
 
-  // The last page of the BAR maps, one behind it does not.
+  // The last page of the BAR can be mapped, the one after it cannot.
   char* last = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, gpu, (off_t)(size - 4096));
   HOLDS(last != MAP_FAILED);
   memcpy(last, "last page", 9);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What guests show of their topology, and what GPUs refuse: guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
+# Tests of what guests show of their topology, and of refused registrations:
+# guest_test.sh GDR SOURCE CASE COMPARE_CAPTURE.
 set -uo pipefail
 gdr=$1 source=$2 case=$3 compare_capture=$4
 work=$(mktemp -d)
@@ -9,7 +10,7 @@ failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 
 # emulate ARGUMENT...: output in $work/out
-# How many times longer than usual guests take here (kernel.sh).
+# How many times longer guests take here than usual (kernel.sh).
 slowness=$(cat "${GDR_GUEST_SLOWNESS:-/dev/null}" 2>/dev/null || true)
 emulate() { "$gdr" emulate --timeout $((280 * ${slowness:-1}))s "$@" >"$work/out" 2>&1 || fail "gdr emulate $*: $(tail -n 20 "$work/out")"; }
 
@@ -21,13 +22,13 @@ same_machine() {
   "$compare_capture" "$topology" capture.json ${settings[@]+"${settings[@]}"} >differences 2>&1
   case $? in
     0) return ;;
-    # In a virtual machine nobody believes the links of switches.
+    # In a virtual machine the links of switches count as unknown.
     1) grep -q '"virtual_machine": true' "$topology" && ! grep -vE ': link: |: bandwidth of ' differences >/dev/null && return ;;
   esac
   fail "the capture is not the topology: $(head -n 20 differences)"
 }
 
-# says LINE...: each is a line of h0's output, as an extended regular expression.
+# says LINE...: each extended regular expression matches a line of h0's output.
 says() {
   for line; do grep -Eq "^h0\| $line\$" "$work/out" || fail "no line \"$line\" in: $(cat "$work/out")"; done
 }
@@ -41,7 +42,7 @@ expected_distances() {
 # seen WORD WANTED: lines of the guest that begin with WORD, without it, for the pairs in WANTED.
 seen() { sed -n "s/^h0| $1 //p" "$work/out" | grep -F -f <(sed 's/ [^ ]*$/ /' <<<"$2") | sort; }
 
-# What hwloc can tell of these: where two devices meet.
+# What hwloc shows of these: where two devices meet.
 where_they_meet() { sed -Ee 's/(PIX|PXB)$/bridge/' -e 's/ PHB$/ host-bridge/' -e 's/(PHB\/NODE|NODE|SYS)$/above/'; }
 
 compile() {
@@ -85,12 +86,13 @@ echo "bar $(sed -n 3p "$device/resource" | awk '{ print $1 }') $(sed -n 3p "$dev
 echo "nic0 $(cat /sys/class/infiniband/rxe0/device/vendor) $(cat /sys/class/infiniband/rxe0/device/class)"
 grep -m1 vendor_id /proc/cpuinfo; grep -m1 'cpu family' /proc/cpuinfo
 cat /proc/cmdline
-# TCG has no leaf for caches that are smaller than a socket, which the kernel finds odd with several NUMA nodes a socket.
+# TCG has no CPUID leaf for caches smaller than a socket, so the kernel warns if a socket has
+# several NUMA nodes.
 dmesg | grep -E 'WARNING|BUG' | grep -v topology_sane && echo "the kernel complains"
 command -v lspci >/dev/null || { echo "lspci is skipped: pciutils is not installed"; exit; }
 lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep -E 'ACSCap|ACSCtl'
 lspci -vvv -s "$(basename "$device")" | tr '\t' ' ' | grep -E 'LnkSta:|MaxReadReq|ATSCtl|Region 2'
-# What is written stays, as in a real register: redirection is switched off.
+# Registers keep what is written, as real ones do: redirection is switched off.
 setpci -s "$(basename "$port")" ECAP_ACS+6.w=0
 lspci -vvv -s "$(basename "$port")" | tr '\t' ' ' | grep ACSCtl
 END

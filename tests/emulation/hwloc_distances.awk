@@ -1,6 +1,6 @@
-# Of what `lstopo --whole-io --of xml` wrote: where each pair of GPUs, and of a GPU and a NIC, meets: "bridge" (below one root
-# port), "host-bridge", or "above". GPUs are found by lines "gpuN BUSID" before, NICs by their interface nicN (hwloc skips software
-# RDMA devices).
+# From the output of `lstopo --whole-io --of xml`: where each pair of GPUs, and each GPU and NIC,
+# meets: "bridge" (below one root port), "host-bridge", or "above". GPUs are found by lines "gpuN
+# BUSID" before, NICs by their interface nicN (hwloc skips software RDMA devices).
 /^gpu/ { bus[$1] = $2; next }
 function attribute(name, text) {
   if (!match($0, " " name "=\"[^\"]*\"")) return ""

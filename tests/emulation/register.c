@@ -1,5 +1,5 @@
-// Registers memory of /dev/gdr-gpu0 as an unmodified program would: register DEVICE BYTES TIMES. Says how often it worked, what
-// the first refusal was, and what the module counted.
+// Registers memory of /dev/gdr-gpu0 as an unmodified program would: register DEVICE BYTES TIMES.
+// Prints how often it worked, the first refusal, and the module's counts.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// Unloads gdr_fakegpu while memory of /dev/gdr-gpu0 is registered and nothing else holds the module: refused until the region is
-// gone. A region of ordinary memory outlives the module. Run with nvidia_peermem loaded; both modules are gone after it. Prints the
-// line that does not hold.
+// Unloads gdr_fakegpu while memory of /dev/gdr-gpu0 is registered and nothing else holds the
+// module: refused until the region is gone. A region of ordinary memory outlives the module. Run
+// with nvidia_peermem loaded; both modules are gone after it. Prints the line that fails.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,13 +33,13 @@ int main(void) {
   struct ibv_mr* of_gpu = ibv_reg_mr(domain, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
   struct ibv_mr* of_host = ibv_reg_mr(domain, ordinary, bytes, IBV_ACCESS_LOCAL_WRITE);
   HOLDS(of_gpu != NULL && of_host != NULL);
-  // nvidia_peermem uses a function of it.
+  // nvidia_peermem uses a function of gdr_fakegpu.
   HOLDS(unload("gdr_fakegpu") == -1 && errno == EWOULDBLOCK);
   HOLDS(unload("nvidia_peermem") == 0);
   // The mapping, and the file.
   HOLDS(unload("gdr_fakegpu") == -1 && errno == EWOULDBLOCK);
   HOLDS(munmap(memory, bytes) == 0 && close(gpu) == 0);
-  // Nothing but the region is left.
+  // Only the region is left.
   HOLDS(unload("gdr_fakegpu") == -1 && errno == EWOULDBLOCK);
   HOLDS(ibv_dereg_mr(of_gpu) == 0);
   HOLDS(unload("gdr_fakegpu") == 0 && access("/dev/gdr-gpu0", F_OK) != 0);

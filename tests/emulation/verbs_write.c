@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   static unsigned char memory[most_writes];
   memset(memory, is_client, sizeof memory);
 
-  // The client says first what kind of queue pair it is going to be.
+  // The client first sends the type of queue pair.
   need(is_client ? write(peer, &mine.is_uc, 4) == 4 : recv(peer, &mine.is_uc, 4, MSG_WAITALL) == 4, "exchange");
   struct ibv_context* device = open_rxe0();
   need(device != NULL, "rxe0");

@@ -31,7 +31,7 @@ sim::HopReport hop(const std::string& from, const std::string& to,
   return report;
 }
 
-/// h0's GPU 2 into memory below its socket, from there to the NIC of the other socket and on to the
+/// From h0's GPU 2 into memory of its socket, from there to the other socket's NIC and on to the
 /// network.
 sim::Explanation staged(const Lab& lab, const std::vector<std::string>& limit_at,
                         bool memory_limits) {
@@ -127,7 +127,7 @@ TEST(HopPicture, IsWholeAndStaysInItsFrame) {
         EXPECT_LE(at, name[0] == 'x' ? layout.width : layout.height) << name;
       }
     if (style.starts_with("rate")) {
-      // Text has no width here: 7 for a letter of 10 pixels, and "2: 60.00 limit" is the longest.
+      // Text has no width here: assume 7 per letter of 10 pixels; "2: 60.00 limit" is the longest.
       const double width = 7 * 14;
       const double at = std::stod(attribute(element, "x"));
       EXPECT_GE(attribute(element, "text-anchor") == "end" ? at - width : at, 0);
@@ -141,7 +141,7 @@ TEST(HopPicture, IsWholeAndStaysInItsFrame) {
   EXPECT_EQ(count["text rate limit"], 2);
   EXPECT_EQ(count["text rate"], static_cast<int>(arrows.size()) - 2);
   EXPECT_EQ(count["limiting box"], 1);
-  // Every head that an arrow asks for is defined.
+  // Every head that an arrow refers to is defined.
   std::set<std::string> defined;
   for (const xml::Element& marker : svg.children.front().children)
     defined.insert("url(#" + attribute(marker, "id") + ")");

@@ -1,4 +1,4 @@
-// Tables, lines and quotation: what all reports are printed with.
+// Tables, lines and quotation, which all reports use.
 #include "src/report/output.hpp"
 
 #include <gtest/gtest.h>

@@ -47,8 +47,7 @@ TEST(Show, EqualHostsAreShownOnce) {
             "h0, h2, ..., h63 (63 hosts)");
 }
 
-/// Sixteen GPUs that are all linked, with long names and everything set: nothing gets wider than a
-/// terminal.
+/// Sixteen fully linked GPUs with long names and everything set: no line is wider than a terminal.
 TEST(Show, FitsEightyColumns) {
   gdr::Topology topology = small();
   gdr::Host& host = topology.hosts[0];

@@ -21,7 +21,7 @@ inline std::ostream& operator<<(std::ostream& out, const BackendUnderTest& backe
   return out << backend.name;
 }
 
-/// host, fake in three moods, cuda over the stub, bar where there is a /dev/gdr-gpu0.
+/// host, fake with three sets of faults, cuda over the stub, bar where there is a /dev/gdr-gpu0.
 std::vector<BackendUnderTest> backends_under_test();
 
 }  // namespace gdr::memory

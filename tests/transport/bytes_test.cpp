@@ -1,4 +1,4 @@
-// Bytes by mover, as observed, and the flush that nobody may forget.
+// Bytes by mover, as observed, and the necessary flush.
 #include <gtest/gtest.h>
 
 #include "tests/transport/pair.hpp"
@@ -25,7 +25,7 @@ std::unique_ptr<Pair> transfer(TransportPath path) {
 }
 
 /// Bytes of host memory that one side's copy engine, NIC and kernel touched. The kernel copies
-/// between a socket and its packets (a read and a write), and its NIC moves these.
+/// between a socket and its packets (a read and a write), and the NIC moves the packets.
 std::uint64_t host_passes(const Pair& pair, const End& end, const std::string& nic) {
   const auto moved = end.memory->moved();
   const DmaBytes dma = dma_bytes(*pair.fabric, nic);
@@ -72,7 +72,7 @@ TEST(Bytes, TcpMovesMore) {
   EXPECT_EQ(host_passes(*pair, pair->b, "b0"), 4 * size);
 }
 
-/// What the device of B sees when it is told of a write while its reads may be stale.
+/// What B's device sees when a write is reported while its reads may be stale.
 std::vector<std::uint8_t> seen_by_device(bool flush, unsigned queue_pairs, bool by_send) {
   PairOptions options;
   options.both([&](TransportOptions& side) {

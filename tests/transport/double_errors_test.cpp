@@ -1,5 +1,5 @@
-// What goes wrong has a name and comes within its time: where the double alone can do it, or where
-// one end is enough.
+// Every failure has a name and is reported in time: failures that only the double can cause, or
+// that need only one end.
 #include <gtest/gtest.h>
 
 #include "src/common/error.hpp"

@@ -12,7 +12,7 @@ namespace gdr::transport {
 
 class Agent;  // guests/agent.hpp
 
-/// Which memory an end has, as data: it may have to be said to another process.
+/// Which memory an end has, as data that can be sent to another process.
 struct MemoryChoice {
   enum class Kind : std::uint8_t { fake, bar, host, cuda_stub };
   Kind kind = Kind::fake;
@@ -59,7 +59,7 @@ class EndConnection {
   std::uint64_t number_ = 0;
 };
 
-/// One side of a pair: its memory, its transport, its connection, what it logged.
+/// One side of a pair: its memory, its transport, its connection, its log.
 struct End {
   std::vector<std::string> lines;  // outlives what writes into it; of this process
   Agent* agent = nullptr;          // where this end is in another process

@@ -1,4 +1,4 @@
-// What goes wrong has a name and comes within its time.
+// Every failure has a name and is reported in time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ std::ostream& operator<<(std::ostream& out, const Setting& setting) {
   return out << to_string(setting.path);
 }
 
-/// In guests also over their fake GPU.
+/// In guests, the tests also run over the fake GPU.
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const TransportPath path : {TransportPath::gdr, TransportPath::staged, TransportPath::tcp}) {
@@ -32,14 +32,14 @@ PairOptions with(const Setting& setting) {
   return options;
 }
 
-/// For an operation that nothing but its limit ends.
+/// For an operation that only its limit ends.
 constexpr Duration short_limit{2};
 PairOptions with_short_limit(const Setting& setting) {
   PairOptions options = with(setting);
   options.both([](TransportOptions& side) { side.limit = short_limit; });
   return options;
 }
-/// A guest may be late.
+/// Guests may be slow.
 constexpr double lateness(bool guests) { return guests ? 2 : 0.1; }
 
 class EveryWay : public testing::TestWithParam<Setting> {};
@@ -91,7 +91,7 @@ TEST_P(EveryWay, ARangeThatIsNotSharedIsRefused) {
   const OperationResult done =
       pair.finish(pair.a, pair.a.connection->write(from, range, Bytes{0}, Bytes{4096}));
   if (GetParam().path == TransportPath::gdr) {
-    // The key is valid while the NIC has it registered; or A has heard of it already.
+    // The key is valid while the NIC has it registered; or A already knows that the range is gone.
     EXPECT_TRUE(done.status.ok() || done.status.cause() == Cause::invalid)
         << done.status.to_string();
   } else {
@@ -284,8 +284,8 @@ TEST(Connections, ManyOfOnePairOfTransports) {
   EXPECT_EQ(pair.b.get(to, count * size), bytes);
 }
 
-/// What takes the place of memory that was freed is registered anew: a stale registration would
-/// move the old pages.
+/// Memory allocated in place of freed memory is registered anew: a stale registration would move
+/// the old pages.
 TEST_P(EveryWay, MemoryInThePlaceOfFreedMemoryIsTheOneThatMoves) {
   Pair pair(with(GetParam()));
   constexpr std::size_t size = 200000;

@@ -197,7 +197,7 @@ TEST_P(MemoryContract, APointerTellsItsAllocation) {
 }
 
 TEST_P(MemoryContract, FreedMemoryCanBeHadAgain) {
-  // More than any of the backends has, altogether.
+  // More than any backend has in total.
   for (int i = 0; i < 9; ++i) {
     const DevicePointer base = allocate(Bytes{std::uint64_t{128} << 20U});
     ASSERT_TRUE(memory_->free(base).ok());
@@ -247,8 +247,7 @@ TEST_P(MemoryContract, AnExportedRangeIsTheMemoryItself) {
   auto exported = memory_->export_range(base + memory_->granularity(), memory_->granularity());
   ASSERT_TRUE(exported.ok()) << exported.status().to_string();
   ASSERT_TRUE(exported.value().host_address.has_value()) << exported.value().no_host_address;
-  // The CPU plays the NIC: what it writes by that address is in the device's memory once it is
-  // flushed.
+  // The CPU acts as the NIC: what it writes at that address is in device memory after a flush.
   auto* nic = reinterpret_cast<std::uint8_t*>(*exported.value().host_address);
   std::memset(nic, 0x5a, 100);
   ASSERT_TRUE(memory_->flush(base + memory_->granularity(), Bytes{100}).ok());

@@ -1,4 +1,5 @@
-// Peers that say frames out of turn, and memory that comes and goes behind the transport's back.
+// Peers that send frames out of turn, and memory that is freed and allocated without the
+// transport's knowledge.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +40,7 @@ class OddPeer {
     put_frame(std::span<std::byte, frame_header>(bytes.data(), frame_header), frame);
     write(bytes);
   }
-  /// One round of the transport; what it says is not looked at.
+  /// One round of the transport, whose result is ignored.
   void step() {
     if (!transport_->progress()) verbs_->idle(100);
     std::array<std::byte, 4096> said;
@@ -75,7 +76,7 @@ class OddPeer {
   std::unique_ptr<ByteStream> stream_;
 
  public:
-  std::unique_ptr<Connection> connection;  // goes first
+  std::unique_ptr<Connection> connection;  // destroyed first
 };
 
 TEST(OddPeer, ABodyForAReceiveThatNoSendMet) {
@@ -105,8 +106,8 @@ TEST(OddPeer, AReplyToAReadThatWasNotAskedYet) {
       << peer.connection->status().to_string();
 }
 
-/// Frames of any kind at any time, beside operations of any kind: the connection lives or says why
-/// not.
+/// Frames of any kind at any time, beside operations of any kind: the connection survives or
+/// reports an error.
 TEST(OddPeer, FramesAtRandom) {
   for (unsigned seed = 1; seed <= 400; ++seed) {
     std::mt19937 random(seed);
@@ -150,8 +151,8 @@ TEST(OddPeer, FramesAtRandom) {
   }
 }
 
-/// As PyTorch's allocator: what it frees with the driver is not heard of here, and may come again
-/// at the same address.
+/// As PyTorch's allocator does: memory that it frees through the driver is not reported here, and
+/// may be allocated again at the same address.
 TEST(ForeignMemory, FreedAndAllocatedAgainAtItsAddress) {
   void* library = dlopen(GDR_STUB_CUDA, RTLD_NOW);
   ASSERT_NE(library, nullptr);

@@ -61,7 +61,7 @@ std::vector<std::string> nic_names(const std::vector<std::string>& names) {
   return result;
 }
 
-/// A guest has all its NICs, is slow, and may be slower still.
+/// A guest uses all its NICs and may be very slow.
 TransportOptions for_guest(TransportOptions options, const std::vector<std::string>& nics) {
   for (NicChoice& nic : options.nics) nic.name = nic_name(nic.name);
   if (options.nics.empty())
@@ -94,7 +94,7 @@ Pair::Pair(PairOptions options) : over_management_(options.set_up_over_managemen
 
 Pair::~Pair() {
   if (!in_guests()) return;
-  // Both ends close at once: a peer that is gone is noticed later than one that is asked.
+  // Close both ends at once: a peer that has gone is noticed late.
   guest_world->on_wait = nullptr;
   a.connection.reset();
   b.connection.reset();

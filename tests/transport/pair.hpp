@@ -21,10 +21,10 @@ struct PairOptions {
   std::vector<std::string> nics_b{"b0"};
   MemoryChoice memory_a;
   MemoryChoice memory_b;
-  bool hide_flush = false;  ///< the memory says that it needs no flush, which is not true
+  bool hide_flush = false;  ///< the memory claims, wrongly, that it needs no flush
   bool wait_ready = true;
   bool set_up_over_management =
-      false;  ///< in guests: set-up (and path tcp) by the network that has no faults and no NICs
+      false;  ///< in guests: set-up (and path tcp) by the management network, which has no faults
 
   void both(const std::function<void(TransportOptions&)>& change) {
     change(a);
@@ -36,9 +36,9 @@ struct PairOptions {
   }
 };
 
-/// Where pairs live: nothing, the double in this process, both ends moved by this thread; or two
-/// guests of `gdr emulate` with rdma_rxe, where this process is A and that at the other end of the
-/// agent is B. Set by main.
+/// Where pairs live. Null: the double in this process, with both ends run by this thread. Else two
+/// guests of `gdr emulate` with rdma_rxe: this process is A, the one at the other end of the agent
+/// is B. Set by main.
 inline Agent* guest_world = nullptr;
 inline bool in_guests() { return guest_world != nullptr; }
 /// "a0" is "rxe0" in guests.

@@ -242,7 +242,7 @@ TEST(Streams, ByTcpBothEndsTalkAndTheEndIsSeen) {
   EXPECT_EQ(after.status().cause(), Cause::peer_gone);
 }
 
-/// Takes what comes and holds it.
+/// Keeps the frames that it receives.
 class Holder final : public LaneListener {
  public:
   void on_frame(Lane&, const Frame& frame, unsigned slot) override {

@@ -1,6 +1,6 @@
-// A libcuda.so.1 for tests: one GPU whose memory is a memfd an allocation. Copies run when a stream
-// or event is asked, so that a caller who does not wait sees old bytes. gdr_stub_cuda() switches
-// what real drivers differ in.
+// A libcuda.so.1 for tests: one GPU with one memfd per allocation. Copies run when a stream or
+// event is queried, so that a caller who does not wait sees old bytes. gdr_stub_cuda() sets what
+// differs between real drivers.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -121,8 +121,7 @@ Error cuMemAlloc_v2(Pointer* pointer, std::size_t size) {
   if (size > (std::size_t{1} << 30U)) return 2;
   const int fd = memfd_create("stub-cuda", MFD_CLOEXEC);
   if (ftruncate(fd, static_cast<off_t>(size)) != 0) return 2;
-  // Aligned as GPU memory is: mapped over the middle of a larger reservation, which stays as a
-  // hole.
+  // Aligned like GPU memory: mapped over the middle of a larger reservation, which stays as a hole.
   const std::size_t granule = std::size_t{64} << 10U;
   auto* reserved = static_cast<char*>(
       mmap(nullptr, size + granule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

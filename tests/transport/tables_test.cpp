@@ -1,4 +1,4 @@
-// What a transport and its connections keep: registrations and operations.
+// The tables of a transport and its connections: registrations and operations.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -61,7 +61,7 @@ TEST(RegistrationCache, KeepsRangesOfAnAllocationThatIsNotRegisteredWhole) {
       << "the first, which nobody uses, gave way: the window might have been full";
   const auto held = cache.get(first, Bytes{1}).value();
   const auto narrow = cache.get(large + Bytes{2 * granule}, Bytes{1}).value();
-  EXPECT_EQ(wide->keys.size(), 2U) << "one a NIC";
+  EXPECT_EQ(wide->keys.size(), 2U) << "one per NIC";
   EXPECT_NE(wide->keys[0].remote, wide->keys[1].remote);
   EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule - 1}), wide);
   EXPECT_EQ(cache.find(number, large + Bytes{granule + 1}, Bytes{granule}), nullptr)
@@ -75,7 +75,7 @@ TEST(RegistrationCache, KeepsRangesOfAnAllocationThatIsNotRegisteredWhole) {
   EXPECT_EQ(cache.get(first, Bytes{granule}).value(), held);
 }
 
-/// What is refused for its own sake does not push the others out again and again.
+/// A range that is always refused does not evict the others repeatedly.
 TEST(RegistrationCache, ARefusedRangeCostsTheOthersTheirPlacesOnce) {
   memory::FakeOptions fake;
   fake.faults.largest_registration = Bytes{128U << 10U};
@@ -157,8 +157,8 @@ TEST(OperationTable, DatesEachOperationOnce) {
   EXPECT_EQ(table.find(b)->deadline, Duration{7});
 }
 
-/// Long-lived operations and results that nobody takes keep their places while thousands come and
-/// go beside them.
+/// Long-lived operations and untaken results keep their places while thousands of others come and
+/// go.
 TEST(OperationTable, NumbersNeverMeet) {
   OperationTable table;
   std::map<std::uint64_t, std::uint64_t> living;

@@ -1,4 +1,4 @@
-// One engine, many threads: what TSan is to look at.
+// One engine, many threads: to be run under TSan.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -8,7 +8,7 @@
 namespace gdr::transport {
 namespace {
 
-/// Both sides on threads of their own, a third one progresses: for TSan.
+/// Each side on its own thread, and a third one makes progress.
 TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
   PairOptions options;
   options.both([](TransportOptions& side) {
@@ -37,7 +37,7 @@ TEST(Threads, SidesOfTheirOwnAndSeveralWaiters) {
     for (int i = 0; i < 3 * each; ++i) EXPECT_TRUE(pair.b.connection->here().wait_arrival().ok());
   });
   threads.emplace_back([&] {
-    // Memory comes and goes meanwhile.
+    // Allocate and free memory meanwhile.
     for (int i = 0; i < 50; ++i)
       EXPECT_TRUE(pair.a.memory->free(pair.a.memory->allocate(Bytes{4096}).value()).ok());
   });

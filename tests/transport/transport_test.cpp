@@ -1,5 +1,5 @@
-// Every operation on every path: over the double, where one thread moves both sides, and between
-// two guests (guests/main.cpp).
+// Every operation on every path: over the double, where one thread runs both sides, and between two
+// guests (guests/main.cpp).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -77,7 +77,7 @@ std::vector<Setting> plain_settings() {
            }}};
 }
 
-/// The same over other memory.
+/// The same with other memory.
 std::vector<Setting> other_memories() {
   const auto with = [](TransportPath path, const std::function<void(MemoryChoice&)>& change) {
     return [=](PairOptions& options) {
@@ -94,7 +94,7 @@ std::vector<Setting> other_memories() {
            })}};
 }
 
-/// What the double alone has: the stub of CUDA, whose memory no real NIC registers, and a network
+/// Settings for the double only: the CUDA stub, whose memory no real NIC registers, and a network
 /// that loses packets.
 std::vector<Setting> settings_of_the_double() {
   return {
@@ -282,7 +282,7 @@ TEST_P(EveryPath, ManyOperationsBothWaysAllArrive) {
     return immediates.size() == count;
   });
   EXPECT_EQ(immediates.size(), count);
-  // Nobody tells A of writes without an immediate: it flushes before it looks.
+  // Writes without an immediate are not reported to A, so flush before reading.
   ASSERT_TRUE(a.memory->flush(memory_a, Bytes{2 * part * count}).ok());
   EXPECT_EQ(b.get(memory_b + Bytes{part * count}, part * count), bytes_a);
   EXPECT_EQ(a.get(memory_a + Bytes{part * count}, part * count), bytes_b);

@@ -8,8 +8,8 @@
 
 namespace gdr::transport {
 
-/// Device memory that is as it was, but says that it needs no flush and does none: what a transport
-/// without flushes would do to it.
+/// Wraps device memory, claims that it needs no flush and does none: shows what a transport without
+/// flushes would do.
 class UnflushedMemory final : public memory::DeviceMemory {
  public:
   explicit UnflushedMemory(std::shared_ptr<memory::DeviceMemory> memory)

@@ -42,7 +42,7 @@ std::vector<VerbsUnderTest> implementations() {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20U;
 
-/// One end of a connection: pages, registered, and a queue pair.
+/// One end of a connection: registered pages and a queue pair.
 struct Side {
   std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(buffer_size);
   std::unique_ptr<MemoryRegion> region;

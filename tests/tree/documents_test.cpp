@@ -1,4 +1,4 @@
-// The JSON of the documents loads, and docs/output.md says what the tool prints.
+// The JSON in the documents loads, and docs/output.md matches what the tool prints.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,7 +139,7 @@ TEST(Documents, EveryJsonBlockLoads) {
     EXPECT_GE(loaded[kind], 1) << "no block holds a " << kind;
 }
 
-/// A command of a ```console block and what stands below it.
+/// A command of a ```console block and the output below it.
 struct Shown {
   std::string place;
   std::string command;
@@ -162,8 +162,8 @@ std::vector<Shown> console_blocks(const std::string& file) {
   return shown;
 }
 
-/// The line of `wanted` that `output` does not have in this order; "..." stands for any lines.
-/// Empty: it has all.
+/// The first line of `wanted` that `output` lacks in this order; "..." stands for any lines. Empty
+/// if none is lacking.
 std::string missing_line(const std::vector<std::string>& wanted,
                          const std::vector<std::string>& output) {
   std::size_t at = 0;
@@ -309,7 +309,7 @@ std::vector<std::string> section(const std::string& chapter, const std::string& 
   return lines;
 }
 
-/// What the table says of a form ("predict", "flows", "explain", or "" for check).
+/// The members in the table for a form ("predict", "flows", "explain", or "" for check).
 Names documented(const std::string& chapter, const std::string& name, const std::string& form) {
   Names names;
   for (const std::string& line : section(chapter, name)) {
@@ -322,8 +322,8 @@ Names documented(const std::string& chapter, const std::string& name, const std:
   return names;
 }
 
-/// Member names of every object by the member that holds it; the document's own is "". Objects of
-/// one place have the same.
+/// Member names of every object by the member that holds it; the document's own is "". Objects in
+/// the same place have the same members.
 void collect(const Value& value, const std::string& place, std::map<std::string, Names>& out) {
   if (const auto* list = value.as<Array>())
     for (const Value& item : *list) collect(item, place, out);
@@ -413,7 +413,7 @@ TEST(OutputDocument, WordsAreThoseOfTheCode) {
   EXPECT_EQ(words("verdict"), words_to(gdr::PairAnswer::unknown));
   EXPECT_EQ(words("severity"), words_to(gdr::Severity::note));
   EXPECT_EQ(words("mover"), words_to(gdr::Mover::gpu_thread));
-  // A device and itself, and devices of two hosts, are no pairs.
+  // A device with itself, and devices of two hosts, are not pairs.
   Names distances = words_to(gdr::Distance::none);
   for (const gdr::Distance other : {gdr::Distance::self, gdr::Distance::none})
     distances.erase(std::string(to_string(other)));

@@ -1,5 +1,4 @@
-// Scripts can be started: a first line that was taken for a comment makes a guest without a first
-// program.
+// Scripts can be started: once, a first line edited as a comment left guests without an init.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What keeps the tree in order: functions of at most 70 lines, one format, no header that nothing
-// includes, rooms whose includes point down.
+// Keeps the tree in order: functions of at most 70 lines, one format, no unused header, includes
+// that only point to lower rooms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<std::string> sources() {
   return files;
 }
 
-/// The headers that `file` includes in quotation marks, as they stand there.
+/// The headers that `file` includes in quotation marks, as written.
 std::set<std::string> includes_of(const std::string& file) {
   std::set<std::string> headers;
   std::istringstream text(gdr::read_file(project + "/" + file));
@@ -41,7 +41,7 @@ std::set<std::string> includes_of(const std::string& file) {
   return headers;
 }
 
-/// The end of the literal, comment or preprocessor line that starts at `at`; `at` itself where none
+/// The end of the literal, comment or preprocessor line that starts at `at`; `at` itself if none
 /// does.
 std::size_t skip_token(const std::string& text, std::size_t at) {
   const auto after = [&](const std::string& end, std::size_t from) {
@@ -64,7 +64,7 @@ std::size_t skip_token(const std::string& text, std::size_t at) {
   return std::min(end + 1, text.size());
 }
 
-/// The code without literals and comments; lines stay where they are.
+/// The code without literals and comments; line numbers stay the same.
 std::string bare_code(const std::string& text) {
   std::string code;
   for (std::size_t at = 0; at < text.size();) {
@@ -157,7 +157,7 @@ const std::vector<std::string> rooms{
     "src/study",   "src/memory",  "src/transport", "emu/fabric",    "emu/process",  "emu/image",
     "emu/machine", "emu/run",     "emu/keep",      "emu/agreement", "src/report",   "src/cli"};
 
-/// The room whose folder holds `file`, the deepest one that does; rooms.size(): it is in none.
+/// The room whose folder holds `file`, the deepest one that does; rooms.size() if it is in none.
 std::size_t room_of(const std::string& file) {
   std::size_t found = rooms.size();
   for (std::size_t i = 0; i < rooms.size(); ++i)
@@ -183,7 +183,7 @@ TEST(Tidy, NoIncludePointsUp) {
   }
 }
 
-/// A stage says what its mover does: a data path is a function of the planner and nothing else.
+/// A stage describes its mover's work: only the planner knows data paths.
 TEST(Tidy, TheSimulatorKnowsNoPaths) {
   for (const std::string& file : sources()) {
     if (!file.starts_with("sim/")) continue;
@@ -209,7 +209,7 @@ TEST(Tidy, IncludesMakeNoCircle) {
   for (const auto& [file, headers] : waiting) ADD_FAILURE() << file << " is in a circle";
 }
 
-/// Where a foreign library may be included: its headers' beginning, and the files or folders.
+/// Where a foreign library may be included: the prefix of its headers, and the files or folders.
 const std::vector<std::pair<std::string, std::vector<std::string>>> seams{
     {"nlohmann/", {"src/common/json.cpp"}},
     {"pugixml", {"src/common/xml_tree.cpp"}},

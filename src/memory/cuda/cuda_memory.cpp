@@ -78,7 +78,7 @@ class CudaMemory final : public DeviceMemory {
   void forget_listener(std::uint64_t id) override { listeners_.remove(id); }
 
  private:
-  /// The GPU's context is the thread's while it lives.
+  /// Makes the GPU's context current in this thread while it lives.
   class Current {
    public:
     explicit Current(const CudaMemory& memory) : driver_(memory.driver_) {
@@ -115,7 +115,7 @@ class CudaMemory final : public DeviceMemory {
   mutable std::mutex mutex_;  // everything below
   MoverBytes moved_;
   std::map<std::uint64_t, std::uint64_t> allocations_;  // base: number
-  std::set<std::uint64_t> going_;                       // bases, from their last use to their end
+  std::set<std::uint64_t> going_;                       // bases of allocations that are being freed
   std::map<std::uint64_t, cuda::StreamHandle> streams_;
   std::map<std::uint64_t, cuda::EventHandle> events_;
   std::uint64_t last_stream_ = 0;
@@ -171,8 +171,8 @@ Result<DevicePointer> CudaMemory::allocate(Bytes size) {
       (std::max<std::uint64_t>(size.count, 1) + granule - 1) / granule * granule;
   if (const cuda::Error error = driver_.memory_allocate(&pointer, rounded); error != cuda::success)
     return failed("cuMemAlloc", error);
-  // Makes copies from and to this memory wait for what they must not overtake. Memory of some
-  // allocators refuses it, and needs it not.
+  // Makes copies from and to this memory wait for what they must not overtake. Some allocators'
+  // memory refuses it, and does not need it.
   const unsigned on = 1;
   driver_.set_pointer_attribute(&on, cuda::pointer_sync_memops, pointer);
   const std::lock_guard lock(mutex_);
@@ -190,7 +190,7 @@ Status CudaMemory::free(DevicePointer pointer) {
     if (!info || allocations_.erase(pointer.address) == 0)
       return {Cause::invalid,
               fmt::format("{}: nothing was allocated at {:#x}", name(), pointer.address)};
-    going_.insert(pointer.address);  // nobody registers it any more
+    going_.insert(pointer.address);  // no longer registered
   }
   listeners_.call(*info);
   const Current current(*this);
@@ -213,8 +213,8 @@ std::optional<PointerInfo> CudaMemory::query(DevicePointer pointer) const {
     if (own != allocations_.end()) info.allocation = own->second;
   }
   if (info.allocation != 0) return info;
-  // Memory that others allocated: the driver numbers it. Where it answers CUDA_ERROR_INVALID_VALUE
-  // (memory mapped by hand) the base stands in; the upper bit keeps both apart from our numbers.
+  // The driver numbers memory that others allocated. If it returns CUDA_ERROR_INVALID_VALUE (memory
+  // mapped by hand), the base is used instead; the top bit keeps both apart from our numbers.
   unsigned long long number = 0;
   const cuda::Error error =
       driver_.pointer_attribute(&number, cuda::pointer_buffer_id, pointer.address);
@@ -282,7 +282,7 @@ Stream CudaMemory::create_stream() {
   const Current current(*this);
   cuda::StreamHandle stream = nullptr;
   if (driver_.stream_create(&stream, cuda::stream_non_blocking) != cuda::success)
-    return {};  // the default stream does as well
+    return {};  // the default stream serves as well
   const std::lock_guard lock(mutex_);
   streams_.emplace(++last_stream_, stream);
   return {last_stream_};
@@ -384,8 +384,8 @@ Status CudaMemory::flush(DevicePointer pointer, Bytes size) {
     if (error != cuda::success) return failed("cuFlushGPUDirectRDMAWrites", error);
     return {};
   }
-  // Without that call: a read over the bus comes behind the writes before it, and SYNC_MEMOPS keeps
-  // it in order with the GPU's own work.
+  // Without that call, read a byte: a read over the bus follows the writes before it, and
+  // SYNC_MEMOPS keeps it in order with the GPU's own work.
   if (size.count == 0) return {};
   std::uint8_t byte = 0;
   const cuda::Error error = driver_.copy_out(&byte, pointer.address, 1, nullptr);

@@ -1,4 +1,5 @@
-// Compiled where CUDA Toolkit is installed, linked to nothing: our declarations against cuda.h.
+// Checks our declarations against cuda.h; compiled where CUDA Toolkit is installed, linked to
+// nothing.
 #include <cuda.h>
 
 #include <type_traits>
@@ -8,8 +9,8 @@
 namespace gdr::memory::cuda {
 namespace {
 
-/// Alike for the calling convention: pointers to pointers, numbers (enumerations, too) to numbers
-/// of the same size.
+/// The same to the calling convention: both pointers, or both numbers (or enumerations) of one
+/// size.
 template <typename Ours, typename Theirs>
 constexpr bool alike = std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
                        sizeof(Ours) == sizeof(Theirs);

@@ -5,8 +5,8 @@
 #include <string>
 #include <type_traits>
 
-/// The part of CUDA's driver API that is used here, declared by ourselves so that it is compiled
-/// everywhere. Where CUDA Toolkit is installed, declarations_check.cpp holds every line against
+/// The part of CUDA's driver API that is used here, declared by ourselves so that it compiles
+/// everywhere. Where CUDA Toolkit is installed, declarations_check.cpp checks every line against
 /// cuda.h.
 namespace gdr::memory::cuda {
 
@@ -40,7 +40,7 @@ constexpr int handle_dma_buf = 1;       // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
 constexpr unsigned event_disable_timing = 2;
 constexpr unsigned stream_non_blocking = 1;
 
-// The name of each call in libcuda is cuda.h's for the newest form.
+// Each call's name in libcuda is what cuda.h's macros make of it: its newest form.
 #define GDR_CUDA_CALLS(CALL)                                                                       \
   CALL(init, cuInit, Error(unsigned))                                                              \
   CALL(error_name, cuGetErrorName, Error(Error, const char**))                                     \
@@ -75,7 +75,7 @@ constexpr unsigned stream_non_blocking = 1;
        Error(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
              StreamHandle, void**, void**))
 
-// Not in every driver: since 11.7 and 11.3.
+// Not in every driver: since CUDA 11.7 and 11.3.
 #define GDR_CUDA_OPTIONAL_CALLS(CALL)                               \
   CALL(handle_for_range, cuMemGetHandleForAddressRange,             \
        Error(void*, Pointer, std::size_t, int, unsigned long long)) \

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Sums for CUDA's loader in PTX: extern "C" void NAME(into, from, count), one element a thread,
-/// 256 threads a block. Rounding is that of memory/arithmetic.hpp. PTX ISA 6.0 and sm_60: every GPU
-/// that can do GPUDirect RDMA with a driver of today takes it.
+/// Sums for CUDA's loader in PTX: extern "C" void NAME(into, from, count), one element per thread,
+/// 256 threads per block. Rounding is that of memory/arithmetic.hpp. PTX ISA 6.0 and sm_60: every
+/// GPU that can do GPUDirect RDMA with a current driver accepts it.
 namespace gdr::memory::cuda {
 
 #define GDR_PTX_HEAD(NAME)                                                                       \

@@ -2,10 +2,12 @@
 /*
  * /dev/gdr-gpuN, the memory of fake GPU N (topology gpuN) as the guests of `gdr emulate` see it.
  *
- * mmap() at offset X maps bytes [X, X + length) of the GPU's BAR. Any range may be mapped, allocated or not: a program that knows
- * nothing of this interface (ib_write_bw --mmap=/dev/gdr-gpu0) maps from 0. pread() and pwrite() copy, as a GPU's copy engine does,
- * and are counted; accesses to a mapping are not. /sys/class/misc/gdr-gpuN/counts has the counts as text. The ioctls below keep
- * programs that know them apart. What was allocated through a descriptor is freed when its last copy is closed.
+ * mmap() at offset X maps bytes [X, X + length) of the GPU's BAR. Any range may be mapped, allocated
+ * or not: a program that does not know this interface (ib_write_bw --mmap=/dev/gdr-gpu0) maps from 0.
+ * pread() and pwrite() copy, as a GPU's copy engine does, and are counted; accesses to a mapping are
+ * not. /sys/class/misc/gdr-gpuN/counts has the counts as text. Programs that allocate by the ioctls
+ * below get separate ranges. What was allocated through a descriptor is freed when its last copy is
+ * closed.
  */
 #ifndef GDR_GPU_H
 #define GDR_GPU_H
@@ -27,18 +29,18 @@ struct gdr_gpu_range {
 	__u64 offset; /* ALLOCATE: out; FREE: in; what mmap() takes */
 };
 
-/* Since the module was loaded. A memory region that is registered twice counts twice, in the window, too. */
+/* Since the module was loaded. A region registered twice counts twice, also in the window. */
 struct gdr_gpu_counts {
-	__u64 regions;     /* memory regions that are registered now */
+	__u64 regions;     /* memory regions registered now */
 	__u64 registered;  /* their bytes, in whole pages of 64 KiB */
-	__u64 all_regions; /* all that were registered */
-	__u64 refused;     /* registrations that were refused */
+	__u64 all_regions; /* all regions ever registered */
+	__u64 refused;     /* refused registrations */
 	__u64 cpu_read;    /* bytes copied by pread() */
 	__u64 cpu_written; /* bytes copied by pwrite() */
-	__u64 nic_read;    /* bytes that rdma_rxe took out of its memory, those of each message once */
-	__u64 nic_read_again; /* bytes that it took out once more, for packets that it had built before */
-	__u64 nic_written; /* bytes that it put into it */
-	/* The same of memory that is no GPU's, in the whole guest. */
+	__u64 nic_read;    /* bytes that rdma_rxe read from GPU memory, each message once */
+	__u64 nic_read_again; /* bytes read again, for packets built before */
+	__u64 nic_written; /* bytes that rdma_rxe wrote into GPU memory */
+	/* The same for memory other than GPUs', in the whole guest. */
 	__u64 host_read;
 	__u64 host_read_again;
 	__u64 host_written;
@@ -47,7 +49,7 @@ struct gdr_gpu_counts {
 #define GDR_GPU_QUERY _IOR('G', 0, struct gdr_gpu_query)
 /* EINVAL: size 0; ENOSPC: no hole of that size is left */
 #define GDR_GPU_ALLOCATE _IOWR('G', 1, struct gdr_gpu_range)
-/* EINVAL: nothing that this descriptor allocated starts at offset; size is not looked at */
+/* EINVAL: this descriptor allocated nothing at offset; size is ignored */
 #define GDR_GPU_FREE _IOW('G', 2, struct gdr_gpu_range)
 #define GDR_GPU_COUNTS _IOR('G', 3, struct gdr_gpu_counts)
 

@@ -69,7 +69,7 @@ Result<std::optional<Bounce::CopyIn>> Bounce::next_placed() {
 void Bounce::stop() {
   (void)memory_.synchronize(stream_out_);
   (void)memory_.synchronize(stream_in_);
-  // An event is given back when it says that it is done, which after that it is.
+  // done() releases an event once it returns true.
   const auto give_back = [this](memory::Event event) {
     for (auto done = memory_.done(event); done.ok() && !done.value();) done = memory_.done(event);
   };

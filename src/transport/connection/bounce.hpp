@@ -9,8 +9,8 @@
 namespace gdr::transport {
 
 /// Copies between device memory and host buffers, most of them bounce buffers of lanes. Copies of
-/// one direction end in the order in which they were started. A status that is not ok ends the
-/// connection, unless said otherwise.
+/// one direction end in the order in which they were started. An error status ends the connection,
+/// unless stated otherwise.
 class Bounce {
  public:
   explicit Bounce(memory::DeviceMemory& memory);
@@ -18,7 +18,7 @@ class Bounce {
   Bounce(const Bounce&) = delete;
   Bounce& operator=(const Bounce&) = delete;
 
-  /// Device memory into a buffer that `lane` gave, to be sent behind `frame`.
+  /// Copies device memory into a buffer that `lane` gave, to be sent with `frame`.
   Status copy_out(Lane& lane, Lane::Room room, const Frame& frame, memory::DevicePointer from,
                   std::uint64_t operation);
   struct CopyOut {
@@ -28,12 +28,12 @@ class Bounce {
     memory::Event event;
     std::uint64_t operation;
   };
-  /// The next copy that has ended, whose buffer has been handed to its lane; nullopt: none has.
+  /// The next copy that has ended; its buffer is with its lane. nullopt: none has ended.
   Result<std::optional<CopyOut>> next_sent();
 
-  /// A received buffer into device memory. With an error nothing is left in progress.
+  /// Copies a received buffer into device memory. After an error nothing is in progress.
   struct Started {
-    Status refused;  ///< the place cannot be written; the connection goes on
+    Status refused;  ///< the destination cannot be written; the connection stays open
     Status broken;
   };
   Started copy_in(Lane& lane, unsigned slot, const Frame& frame, memory::DevicePointer to);
@@ -43,7 +43,7 @@ class Bounce {
     Frame frame;
     memory::Event event;
   };
-  /// The next copy that has ended, whose buffer the lane has back; nullopt: none has.
+  /// The next copy that has ended; the lane has its buffer back. nullopt: none has ended.
   Result<std::optional<CopyIn>> next_placed();
 
   [[nodiscard]] bool idle() const { return out_.empty() && in_.empty(); }
@@ -53,8 +53,8 @@ class Bounce {
 
   /// CRC32C of device memory, read by the copy engine piece by piece. An error is the operation's.
   Result<std::uint32_t> checksum(memory::DevicePointer pointer, Bytes size);
-  /// The peer's atomic on 8 bytes of device memory; returns the old value. Atomic because only this
-  /// thread is in the connection. An error is the operation's.
+  /// The peer's atomic on 8 bytes of device memory; returns the old value. It is atomic because
+  /// only this thread is inside the connection. An error is the operation's.
   Result<std::uint64_t> apply_atomic(memory::DevicePointer at, bool swap, std::uint64_t operand,
                                      std::uint64_t desired);
 

@@ -35,7 +35,7 @@ ConnectionCore::~ConnectionCore() { close_now(); }
 
 bool ConnectionCore::progress(bool thorough) {
   if (state_ == State::failed) {
-    // Nobody is inside of them now.
+    // No caller is inside them now.
     lanes_.drop_queue_pairs();
     if (lanes_.opened()) lanes_.close_stream(engine_.verbs->now() > last_words_until_);
     return false;
@@ -45,8 +45,8 @@ bool ConnectionCore::progress(bool thorough) {
     if (!progress_handshake()) return false;
     any = true;
   }
-  // A system call, and reading the time is another one where the kernel's clock is slow. Queue
-  // pairs bring what is urgent.
+  // This costs a system call, and so does reading the time where the kernel's clock is slow. Urgent
+  // events arrive by the queue pairs.
   thorough = thorough || state_ != State::open || lanes_.queue_pairs() == 0 || broken_since_ ||
              !lanes_.stream_drained();
   if (thorough) any = lanes_.poll_stream(*this) || any;
@@ -79,7 +79,7 @@ bool ConnectionCore::progress_handshake() {
   outgoing_.open(path_.path, agreed.chunk);
   handshake_.reset();
   engine_.log(log_line(engine_.facts, path_));
-  // The other side is open when it hears that the initiator's queue pairs are connected.
+  // The other side is open once it learns that the initiator's queue pairs are connected.
   if (initiator_) {
     control_.add(Frame{.type = FrameType::ready}, {}, LaneSet::stream_index);
     state_ = State::open;
@@ -87,7 +87,7 @@ bool ConnectionCore::progress_handshake() {
   return true;
 }
 
-/// Copies that have ended: bounce buffers that may leave, and those that may be filled again.
+/// Handles copies that have ended: full bounce buffers are sent, empty ones are given back.
 bool ConnectionCore::finish_copies() {
   bool any = false;
   for (;;) {
@@ -203,7 +203,7 @@ void ConnectionCore::on_broken(const Status& why) {
   fail(why, why.cause() != Cause::peer_gone);
 }
 
-/// What a queue pair says is often only half of it: the peer may have told the reason.
+/// A queue pair often reports only half of the reason: the peer may have sent the rest.
 void ConnectionCore::on_broken(Lane& lane, CompletionStatus failure) {
   if (state_ == State::failed) return;
   (void)lanes_.poll_stream(*this);
@@ -213,7 +213,7 @@ void ConnectionCore::on_broken(Lane& lane, CompletionStatus failure) {
   wait_for_peers_reason(diagnosis.why);
 }
 
-/// device_failed only says that nothing is known: any other reason replaces it.
+/// device_failed only means that nothing is known: any other reason replaces it.
 void ConnectionCore::wait_for_peers_reason(const Status& why) {
   if (broken_since_ && broken_because_.cause() != Cause::device_failed) return;
   broken_because_ = why;
@@ -241,7 +241,7 @@ void ConnectionCore::check_deadlines() {
   fail_unless_ok(outgoing_.check_deadlines(now));
 }
 
-/// Ends everything: the queue pairs are gone before anybody hears of it, so that no NIC touches
+/// Ends everything. The queue pairs are destroyed before anyone is notified, so that no NIC touches
 /// memory afterwards.
 void ConnectionCore::fail(const Status& why, bool tell_peer) {
   if (state_ == State::failed) return;
@@ -259,7 +259,7 @@ void ConnectionCore::fail(const Status& why, bool tell_peer) {
   }
   handshake_.reset();
   outgoing_.end_all(why);
-  control_.clear();  // of answers to the peer
+  control_.clear();  // the answers to the peer
   incoming_.clear();
   ranges_.clear();
 }

@@ -10,8 +10,8 @@
 namespace gdr::transport {
 
 /// A connection behind its lock (the engine's): one thread is inside at a time. It owns the parts,
-/// hands each frame and completion to the part it is for, and alone decides that the connection is
-/// open or has failed.
+/// hands each frame and completion to the part it is for, and alone decides whether the connection
+/// is open or has failed.
 class ConnectionCore final : public LaneListener, public EngineMember {
  public:
   ConnectionCore(ProgressEngine& engine, std::unique_ptr<ByteStream> stream, bool initiator);
@@ -34,10 +34,10 @@ class ConnectionCore final : public LaneListener, public EngineMember {
   [[nodiscard]] bool in_progress(std::uint64_t number) { return outgoing_.in_progress(number); }
   std::optional<Arrival> take_arrival() { return incoming_.take_arrival(); }
 
-  /// Everything that was asked for has left.
+  /// Every requested operation has left.
   [[nodiscard]] bool drained() const;
   void close_now();
-  /// Its last words have left, too.
+  /// The final messages have left, too.
   [[nodiscard]] bool gone() const { return state_ == State::failed && !lanes_.opened(); }
 
   bool progress(bool thorough) override;

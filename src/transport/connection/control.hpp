@@ -20,7 +20,7 @@ class Control {
   }
   /// The answer to an operation of the peer; `extra` is the old value of an atomic.
   void add_done(std::uint64_t operation, const Status& status, std::uint64_t extra = 0);
-  /// Hands to the lanes what they have room for; false when that is nothing.
+  /// Passes as many frames to the lanes as they have room for; false if none.
   bool send();
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }

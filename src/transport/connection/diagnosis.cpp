@@ -7,7 +7,8 @@
 namespace gdr::transport {
 namespace {
 
-/// Whether the GID that the queue pairs use is still in the NIC's table: it goes with its address.
+/// Whether the GID that the queue pairs use is still in the NIC's table, which loses it together
+/// with its address.
 bool has_gid(const Nic& nic) {
   const auto entries = nic.device->gids();
   return std::any_of(entries.begin(), entries.end(), [&](const GidEntry& entry) {
@@ -19,8 +20,8 @@ bool has_gid(const Nic& nic) {
 
 Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& peer) {
   const std::string what(to_string(failure));
-  // From an address that is gone rdma_rxe finds no route and says local_operation; other NICs keep
-  // on sending.
+  // If the address is gone, rdma_rxe finds no route and reports local_operation; other NICs keep
+  // sending.
   if (failure == CompletionStatus::retry_exceeded || failure == CompletionStatus::local_operation) {
     if (nic.port_down || !nic.device->port().active)
       return {{Cause::link_lost, fmt::format("{}: its port is down ({})", nic.name, what)}};
@@ -31,9 +32,9 @@ Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& 
   }
   switch (failure) {
     case CompletionStatus::flushed:
-      return {
-          {Cause::device_failed, fmt::format("{}: a queue pair failed, and nobody said why", peer)},
-          false};
+      return {{Cause::device_failed,
+               fmt::format("{}: a queue pair failed, and no reason was reported", peer)},
+              false};
     case CompletionStatus::retry_exceeded:
       return {
           {Cause::peer_gone, fmt::format("{} does not answer on {} ({})", peer, nic.name, what)}};
@@ -43,7 +44,7 @@ Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& 
     case CompletionStatus::remote_access:
     case CompletionStatus::remote_invalid:
     case CompletionStatus::remote_operation:
-      // A peer that is killed loses its memory first; one that frees memory reports it.
+      // A killed peer loses its memory first; a peer that frees memory reports it.
       return {{Cause::remote_access,
                fmt::format("{} refused an address or key ({}); was its memory freed?", peer, what)},
               false};

@@ -12,7 +12,7 @@ struct Diagnosis {
   bool certain = true;  ///< false: the peer may report a better reason
 };
 
-/// From what the completion says and the state of the NIC. `peer` is the peer's name.
+/// Derives it from the completion's status and the NIC's state. `peer` is the peer's name.
 Diagnosis diagnose(const Nic& nic, CompletionStatus failure, const std::string& peer);
 
 }  // namespace gdr::transport

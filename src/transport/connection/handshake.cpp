@@ -101,7 +101,7 @@ Status Handshake::take_hello() {
   if (!hello.value().error.empty())
     return {Cause::peer_failed, "the peer refused: " + hello.value().error};
   const Status concluded = conclude(hello.value());
-  // The initiator has said everything already.
+  // The initiator has sent everything already.
   return concluded.ok() || initiator_ ? concluded : reject(concluded);
 }
 
@@ -155,7 +155,7 @@ Status Handshake::connect_lanes(const Hello& peer) {
     route.retries = engine_.options.retries;
     Status connected = lanes_[i]->connect(route, theirs, peer.depth, Bytes{peer.chunk});
     if (connected.ok()) continue;
-    // A GID may have gone since it was chosen.
+    // A GID may have disappeared since it was chosen.
     const auto now = select_gid(nic.name, nic.device->gids(), nic.port.ethernet, nic.gid.index);
     return now.ok() ? connected
                     : Status(connected.cause(), connected.text() + ": " + now.status().text());

@@ -11,14 +11,14 @@ namespace gdr::transport {
 /// What both sides have agreed on.
 struct Negotiated {
   PathChoice path;
-  Bytes chunk;                                       ///< payload bytes of a frame
+  Bytes chunk;                                       ///< payload bytes per frame
   std::vector<std::unique_ptr<RcLane>> queue_pairs;  ///< connected; none with path tcp
   std::unique_ptr<ByteStream> stream;
 };
 
 /// The set-up of a connection: both sides send a greeting; the side that was called answers with as
-/// many queue pairs as it can. After an error the connection has failed, and the peer was told the
-/// reason as far as the stream took it without waiting.
+/// many queue pairs as it can. After an error the connection has failed, and the reason was sent to
+/// the peer as far as the stream took it without waiting.
 class Handshake {
  public:
   Handshake(ProgressEngine& engine, std::unique_ptr<ByteStream> stream, bool initiator);
@@ -33,7 +33,7 @@ class Handshake {
  private:
   Status make_lanes(std::size_t count);
   Status write_hello();
-  Result<bool> read_hello();  ///< the peer's; true when it is there, not a byte more is read
+  Result<bool> read_hello();  ///< the peer's; true when it is complete; reads no byte beyond it
   Status take_hello();
   Status conclude(const Hello& peer);
   Status connect_lanes(const Hello& peer);

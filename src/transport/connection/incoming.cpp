@@ -80,8 +80,8 @@ Status Incoming::take_immediate(std::uint32_t immediate, Bytes size) {
   return {};
 }
 
-/// A write over several queue pairs is complete when each of them says so: what comes behind its
-/// bytes cannot overtake them.
+/// A write over several queue pairs is complete when each of them has sent a notify: a notify
+/// cannot overtake the bytes before it.
 Status Incoming::take_notify(const Frame& frame) {
   if (++notified_[frame.operation] < frame.extra) return {};
   notified_.erase(frame.operation);

@@ -9,8 +9,8 @@
 namespace gdr::transport {
 
 /// What the peer asks of this side: its writes through bounce buffers, its sends until a receive
-/// takes them, its reads, atomics and checks, and the arrivals that the user is told of. A status
-/// that is not ok ends the connection.
+/// takes them, its reads, atomics and checks, and the arrivals to report to the user. An error
+/// status ends the connection.
 class Incoming {
  public:
   Incoming(ProgressEngine& engine, LaneSet& lanes, Bounce& bounce, Control& control,
@@ -35,14 +35,14 @@ class Incoming {
   void take_get(const Frame& frame);
   void take_atomic(const Frame& frame);
   void take_verify(const Frame& frame);
-  /// Sends and receives meet in the order of both.
+  /// Matches sends with receives, each in its own order.
   void match_messages();
 
   std::optional<Arrival> take_arrival();
   /// Whether a write of the peer is being placed in the allocation.
   [[nodiscard]] bool uses(const memory::PointerInfo& allocation) const;
   [[nodiscard]] Bytes bounced_bytes() const { return bounced_; }
-  /// Forgets what is unfinished. Arrivals stay.
+  /// Discards what is unfinished. Arrivals stay.
   void clear();
 
  private:
@@ -63,7 +63,8 @@ class Incoming {
   SharedRanges& ranges_;
   Outgoing& outgoing_;
   std::map<std::uint64_t, StagedWrite> staged_writes_;  // by the peer's number
-  std::map<std::uint64_t, std::uint64_t> notified_;     // queue pairs that said so, by number
+  std::map<std::uint64_t, std::uint64_t>
+      notified_;  // how many queue pairs have notified, by number
   std::deque<Message> messages_;
   std::deque<Arrival> arrivals_;
   Bytes bounced_;

@@ -41,13 +41,13 @@ class LaneSet {
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool stream_drained() const { return stream_->drained(); }
 
-  /// Destroys the queue pairs: afterwards no NIC touches any buffer. The lanes themselves stay, as
-  /// one of them may be what calls; drop_queue_pairs is for when nobody is inside of them.
+  /// Destroys the queue pairs: afterwards no NIC touches any buffer. The lanes themselves stay,
+  /// since the caller may be inside one of them; call drop_queue_pairs when no caller is.
   void shut_queue_pairs();
   void drop_queue_pairs() { queue_pairs_.clear(); }
-  /// Says `last` over the stream, and nothing after it. Call `close_stream` until it returns true.
+  /// Sends `last` over the stream, and nothing after it. Call `close_stream` until it returns true.
   void end_stream(const Frame& last, const std::string& text);
-  /// Writes what is left; closes the stream, and returns true, when that is all or `late`.
+  /// Writes what is left. When all is written, or if `late`, closes the stream and returns true.
   bool close_stream(bool late);
 
   /// Payload of data frames that went through the socket, up to its end.

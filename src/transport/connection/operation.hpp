@@ -24,7 +24,7 @@ struct Write {
   std::optional<std::uint32_t> immediate;
   bool immediate_sent = false;          ///< it has left, or leaves with what has been queued
   bool verify_sent = false;             ///< the peer was asked to compare checksums
-  std::bitset<max_lanes> lanes_used{};  ///< each of them says that its part is complete
+  std::bitset<max_lanes> lanes_used{};  ///< each of them sends a notify when its part is complete
 };
 struct Read {
   bool verify_sent = false;
@@ -34,22 +34,22 @@ struct Send {
 };
 struct Receive {
   std::uint64_t peer_send = 0;
-  std::optional<std::uint32_t> crc{};  ///< of the bytes at the sender
+  std::optional<std::uint32_t> crc{};  ///< of the sender's bytes
 };
 struct Atomic {
   bool swap = false;          ///< compare and swap; else fetch and add
   std::uint64_t operand = 0;  ///< what is added, or compared with
   std::uint64_t desired = 0;
-  unsigned slot = 0;  ///< the buffer of the first queue pair where the old value goes
+  unsigned slot = 0;  ///< the first queue pair's buffer that receives the old value
 };
 /// The peer's read, answered through bounce buffers.
 struct ServedRead {
   std::uint64_t peer_read = 0;
 };
 
-/// waiting: a receive that no send has met. announcing: a send that the peer has not been told of.
-/// issuing: pieces are to be posted. moving: all are posted, not all are done. confirming: the peer
-/// is to answer.
+/// waiting: a receive without a matching send. announcing: a send not yet announced to the peer.
+/// issuing: some pieces are not posted. moving: all are posted, not all are done. confirming: the
+/// peer has yet to answer.
 enum class Phase { waiting, announcing, issuing, moving, confirming };
 
 /// The place at the peer.
@@ -65,12 +65,13 @@ struct Operation {
   memory::DevicePointer local;
   Bytes size;
   PeerPlace peer{};
-  Duration deadline{};                                  ///< set when the clock is read next
-  bool by_rdma = false;                                 ///< else through bounce buffers
-  std::shared_ptr<const RegisteredRange> registered{};  ///< what `local` is in, for RDMA
-  Bytes issued{};                                       ///< posted, or being copied
-  Bytes placed{};                                       ///< of bytes that come: in device memory
-  unsigned pieces = 0;       ///< issued: an operation of 0 bytes is one piece, too
+  Duration deadline{};   ///< set when the clock is read next
+  bool by_rdma = false;  ///< else through bounce buffers
+  std::shared_ptr<const RegisteredRange>
+      registered{};          ///< the registration that contains `local`, for RDMA
+  Bytes issued{};            ///< posted, or being copied
+  Bytes placed{};            ///< incoming bytes that are in device memory
+  unsigned pieces = 0;       ///< issued so far; an operation of 0 bytes is one piece
   unsigned outstanding = 0;  ///< pieces that are not done
 
   template <typename Kind>

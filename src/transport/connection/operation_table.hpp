@@ -9,14 +9,14 @@
 
 namespace gdr::transport {
 
-/// The operations of a connection: those in progress, and results that nobody has taken. An
-/// operation is found by its number, and its entry is used again, without the allocator: that
-/// happens with every message.
+/// The operations of a connection: those in progress, and results that have not been taken. An
+/// operation is found by its number. Entries are reused without the allocator, since every message
+/// needs one.
 class OperationTable {
  public:
   /// Returns its number, which is larger than every one before.
   std::uint64_t add(Operation&& operation);
-  /// Null when it is not in progress. Stays where it is until it is finished.
+  /// Null when it is not in progress. The pointer stays valid until the operation is finished.
   [[nodiscard]] Operation* find(std::uint64_t number) {
     Entry* entry = places_[number & mask()];
     return entry != nullptr && entry->number == number && !entry->result ? &entry->operation
@@ -24,7 +24,7 @@ class OperationTable {
   }
   /// Keeps the result until it is taken.
   void finish(std::uint64_t number, const OperationResult& result);
-  /// Ends an operation whose result nobody waits for.
+  /// Ends an operation whose result no caller waits for.
   void drop(std::uint64_t number);
   /// nullopt: it is in progress, unknown, or was taken.
   std::optional<OperationResult> take(std::uint64_t number);

@@ -6,7 +6,7 @@
 
 namespace gdr::transport {
 
-/// Checks that the range is in one allocation, and finds what is registered of it.
+/// Checks that the range is in one allocation, and finds its registration.
 Status Outgoing::look_up_local(Operation& operation) const {
   const bool registers = path_ == TransportPath::gdr;
   if (registers && engine_.hears_every_free)
@@ -28,8 +28,8 @@ Status Outgoing::register_local(Operation& operation) const {
   return {};
 }
 
-/// RDMA where both ends are registered. Otherwise bounce buffers: an error if gdr was asked for,
-/// else a line of the log. A receive learns this when a send meets it.
+/// Chooses RDMA where both ends are registered, else bounce buffers: that is an error if gdr was
+/// asked for, otherwise it is logged. For a receive this is decided when a send meets it.
 Status Outgoing::choose_rdma_or_bounce(Operation& operation) {
   if (path_ != TransportPath::gdr || operation.is<Receive>()) return {};
   const bool one_sided = !operation.is<Send>();
@@ -64,7 +64,7 @@ Result<OperationId> Outgoing::begin(Operation&& operation) {
                   fmt::format("{} operations are not finished yet", operations_.under_way()));
   if (operation.is<Atomic>()) {
     if (operation.peer.address % 8 != 0)
-      return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is no multiple of 8",
+      return Status(Cause::invalid, fmt::format("an atomic at {:#x}, which is not a multiple of 8",
                                                 operation.peer.address));
   } else {
     if (Status local = look_up_local(operation); !local.ok()) return local;
@@ -108,7 +108,7 @@ void Outgoing::end_all(const Status& why) {
 
 Status Outgoing::check_deadlines(Duration now) {
   operations_.set_deadline_of_new(now + engine_.options.limit);
-  // All have the same limit: the oldest one reaches it first.
+  // All have the same limit, so the oldest one reaches it first.
   while (const std::uint64_t number = operations_.oldest()) {
     const Operation& operation = *operations_.find(number);
     if (now <= operation.deadline) break;
@@ -159,7 +159,7 @@ Result<std::optional<memory::DevicePointer>> Outgoing::place_of(const Frame& fra
   return std::optional(operation->local + Bytes{frame.offset});
 }
 
-/// A receive fetches the bytes by RDMA, or says that they may come as frames.
+/// A receive fetches the bytes by RDMA, or allows the peer to send them as frames.
 void Outgoing::receive(Message message) {
   const std::uint64_t number = receives_.front();
   receives_.pop_front();
@@ -202,7 +202,7 @@ Status Outgoing::take_clear(const Frame& frame) {
   Operation* operation = operations_.find(frame.operation);
   Send* send = operation == nullptr ? nullptr : std::get_if<Send>(&operation->kind);
   if (send == nullptr || operation->phase != Phase::confirming)
-    return protocol_error("room for a send that there is not");
+    return protocol_error("room for an unknown send");
   send->peer_receive = frame.extra;
   operation->by_rdma = false;
   operation->phase = Phase::issuing;
@@ -235,7 +235,7 @@ void Outgoing::all_pieces_done(std::uint64_t number, Operation& operation) {
   operation.phase = Phase::confirming;
   const auto* receive = std::get_if<Receive>(&operation.kind);
   const bool fetches = receive != nullptr || operation.is<Read>();
-  // What left as frames is confirmed by the peer.
+  // The peer confirms what left as frames.
   if (!fetches && !operation.by_rdma) return;
   if (fetches && operation.by_rdma)
     if (Status flushed = engine_.flush(operation.local, operation.size); !flushed.ok())
@@ -258,7 +258,7 @@ void Outgoing::finish_receive(std::uint64_t number, Operation& operation, const 
   finish(number, right);
 }
 
-/// What the peer has to say to a write or read: that the bytes are right, that they are complete.
+/// What the peer must confirm of a write or read: that the bytes are right, that they are complete.
 void Outgoing::confirm(std::uint64_t number, Operation& operation) {
   Write* write = std::get_if<Write>(&operation.kind);
   if (engine_.options.check) {
@@ -291,7 +291,7 @@ void Outgoing::ask_to_verify(std::uint64_t number, const Operation& operation, W
   control_.add(frame);
 }
 
-/// Each queue pair that carried bytes says so behind them, where it cannot overtake them.
+/// Each queue pair that carried bytes sends a notify behind them, which cannot overtake them.
 void Outgoing::notify(std::uint64_t number, const Operation& operation, const Write& write) {
   Frame frame;
   frame.type = FrameType::notify;
@@ -339,8 +339,8 @@ Outgoing::Issued Outgoing::broken(const Operation& operation) {
   return Issued::broken;
 }
 
-/// One piece per queue pair if the size allows it, and more pieces where a NIC takes no message
-/// that long.
+/// One piece per queue pair if the size allows it, and more where a piece exceeds the NIC's largest
+/// message.
 Bytes Outgoing::largest_piece(Bytes size) const {
   const std::size_t count = lanes_.queue_pairs();
   std::uint64_t piece = engine_.options.largest_message.count;
@@ -457,7 +457,7 @@ Outgoing::Issued Outgoing::issue_frames(std::uint64_t number, Operation& operati
   return Issued::all;
 }
 
-/// By the NIC of the first queue pair, always that one, so that atomics are atomic; else by the
+/// Always by the NIC of the first queue pair, so that atomics are atomic; without RDMA, by the
 /// peer.
 Outgoing::Issued Outgoing::issue_atomic(std::uint64_t number, Operation& operation,
                                         Atomic& atomic) {

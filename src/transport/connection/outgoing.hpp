@@ -11,7 +11,7 @@ namespace gdr::transport {
 
 /// The operations that this side asked for (and the peer's reads, which it answers), from the call
 /// to the result: each becomes RDMA work requests, or frames through bounce buffers, and is
-/// confirmed. Operations start in order. Where a status says so, the connection must end.
+/// confirmed. Operations start in order.
 class Outgoing {
  public:
   Outgoing(ProgressEngine& engine, LaneSet& lanes, Bounce& bounce, Control& control,
@@ -26,11 +26,11 @@ class Outgoing {
     chunk_ = chunk;
   }
 
-  /// Checks and numbers an operation, and puts it at the end of the queue. An error is the
-  /// caller's.
+  /// Checks and numbers an operation, and puts it at the end of the queue. Errors are returned to
+  /// the caller and do not end the connection.
   Result<OperationId> begin(Operation&& operation);
-  /// Posts what has its turn, as far as there is room; `any`: something happened. An error ends the
-  /// connection.
+  /// Posts operations in order while there is room; sets `any` if something happened. An error ends
+  /// the connection.
   Status issue(bool& any);
   [[nodiscard]] bool to_issue() const { return !to_issue_.empty(); }
 
@@ -41,7 +41,7 @@ class Outgoing {
   /// Bytes of a read or receive have been placed through bounce buffers.
   void piece_placed(std::uint64_t number, Bytes size);
   /// Where the bytes of a reply or body go; nullopt: the operation has ended. Cause::protocol when
-  /// nobody asked for them.
+  /// they were not requested.
   Result<std::optional<memory::DevicePointer>> place_of(const Frame& frame);
 
   [[nodiscard]] bool has_receive() const { return !receives_.empty(); }
@@ -59,8 +59,8 @@ class Outgoing {
   [[nodiscard]] bool in_progress(std::uint64_t number) {
     return operations_.find(number) != nullptr;
   }
-  /// Gives new operations their deadline. An error, that one is late, ends the connection; a
-  /// receive that no send has met ends alone.
+  /// Gives new operations their deadline. Returns an error, which ends the connection, when one is
+  /// late; a late receive that no send has met ends alone.
   Status check_deadlines(Duration now);
   /// "write of 4KiB": an operation whose memory is inside the allocation; nullopt: none is.
   [[nodiscard]] std::optional<std::string> user_of(const memory::PointerInfo& allocation) const;

@@ -20,11 +20,10 @@ struct OperationId {
   std::uint64_t number = 0;
 };
 
-/// How an operation ended. After an error nothing is known of the bytes at the place where they
-/// were to go.
+/// How an operation ended. After an error the contents of the destination are undefined.
 struct OperationResult {
   Status status;
-  Bytes size;                   ///< of a receive: what came
+  Bytes size;                   ///< of a receive: bytes that came
   std::uint64_t old_value = 0;  ///< of an atomic
 };
 

@@ -13,7 +13,7 @@ namespace gdr::transport {
 
 /// The rkeys of a registered range, one per queue pair of the connection.
 std::vector<std::uint32_t> remote_keys(const RegisteredRange& range, const LaneSet& lanes);
-/// Frames bring keys of the peer as payload. Cause::protocol when they are none.
+/// Parses the peer's keys from a frame's payload. Cause::protocol when they are invalid.
 Result<Keys> take_keys(std::span<const std::byte> payload);
 
 /// The ranges of memory that this side shares with the peer, and those that the peer shares. A
@@ -25,7 +25,7 @@ class SharedRanges {
   SharedRanges(const SharedRanges&) = delete;
   SharedRanges& operator=(const SharedRanges&) = delete;
 
-  /// Registers the range when `path` is gdr, and tells the peer.
+  /// Registers the range when `path` is gdr, and announces it to the peer.
   Status share(std::uint64_t tag, memory::DevicePointer pointer, Bytes size, TransportPath path);
   Status unshare(std::uint64_t tag);
   void unshare_allocation(std::uint64_t allocation);
@@ -40,7 +40,7 @@ class SharedRanges {
   };
   /// Null when the peer shares no such range.
   [[nodiscard]] const PeerRange* of_peer(std::uint64_t tag) const;
-  /// Frames of the peer. A status that is not ok ends the connection.
+  /// Frames of the peer. An error status ends the connection.
   Status take_share(const Frame& frame, std::span<const std::byte> payload);
   void take_unshare(const Frame& frame) { of_peer_.erase(frame.value); }
 

@@ -70,7 +70,8 @@ void ProgressEngine::open_nics() {
   if (nics.empty() && !reasons.empty()) log("no NIC is used: " + reasons);
 }
 
-/// A NIC that was named must do; one that was only found is left out with its reason.
+/// A NIC that was named must be usable; one that was only found is otherwise left out, with the
+/// reason.
 void ProgressEngine::add_nic(const NicChoice& wanted, bool named, std::string& reasons) {
   const auto leave_out = [&](const std::string& why) {
     if (named) throw InputError(why);
@@ -101,7 +102,7 @@ void ProgressEngine::keep_nearest() {
   std::erase_if(nics, [&](const Nic& nic) { return nic.distance > nearest; });
 }
 
-/// Registers and releases a trial allocation: what registration answers decides.
+/// Registers and releases a trial allocation; the result decides.
 void ProgressEngine::find_facts() {
   facts.memory = memory->name();
   facts.wanted = options.path;

@@ -20,11 +20,12 @@ struct Nic {
   bool port_down = false;
 };
 
-/// What the engine moves on: a connection. Both are called with the engine's lock held.
+/// What the engine makes progress on: a connection. Both functions are called with the engine's
+/// lock held.
 class EngineMember {
  public:
   virtual ~EngineMember() = default;
-  /// False when nothing happened. `thorough`: look also at what needs a system call.
+  /// False when nothing happened. `thorough`: also check what needs a system call.
   virtual bool progress(bool thorough) = 0;
   /// This allocation is being freed.
   virtual void memory_freed(const memory::PointerInfo& info) = 0;
@@ -44,9 +45,9 @@ class ProgressEngine {
   const std::shared_ptr<Verbs> verbs;
   const std::shared_ptr<memory::DeviceMemory> memory;
   const TransportOptions options;
-  const bool flushes;  ///< inbound RDMA writes, before anybody is told of them
+  const bool flushes;  ///< inbound RDMA writes, before they are reported
   const bool
-      hears_every_free;   ///< then the cache knows what is registered without asking the memory
+      hears_every_free;   ///< if so, the cache knows what is registered without querying the memory
   std::vector<Nic> nics;  ///< those that connections use: the nearest with an active port
   std::unique_ptr<RegistrationCache> registrations;
   PathFacts facts;

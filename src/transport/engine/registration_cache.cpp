@@ -71,8 +71,8 @@ Result<RegisteredRange> RegistrationCache::register_once(memory::DevicePointer p
   return range;
 }
 
-/// Others give way to a range once; after that it is refused for another reason than they, unless
-/// fewer of them are in use.
+/// Unused registrations are dropped for a range once. If it is refused even so, they were not the
+/// reason; it is tried again only when fewer are in use.
 Result<RegisteredRange> RegistrationCache::try_register(std::uint64_t allocation,
                                                         memory::DevicePointer pointer, Bytes size) {
   auto range = register_once(pointer, size);

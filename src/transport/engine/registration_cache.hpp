@@ -54,8 +54,8 @@ class RegistrationCache {
   [[nodiscard]] std::shared_ptr<const RegisteredRange> find(std::uint64_t allocation,
                                                             memory::DevicePointer pointer,
                                                             Bytes size);
-  /// The range that was found or registered last, if it contains this one; else null. Does not ask
-  /// the memory: for memory that hears of every free, after which nothing is found.
+  /// The range that was found or registered last, if it contains this one; else null. Does not
+  /// query the memory: only for memory that reports every free, after which nothing is found.
   [[nodiscard]] std::shared_ptr<const RegisteredRange> find_again(memory::DevicePointer pointer,
                                                                   Bytes size) const {
     return last_ != nullptr && (*last_)->has(pointer, size) ? *last_ : nullptr;
@@ -78,7 +78,7 @@ class RegistrationCache {
   struct Refused {
     memory::DevicePointer base;
     Bytes size;
-    std::size_t in_use;  // entries that could not be dropped for it
+    std::size_t in_use;  // how many entries could not be dropped for it
   };
   std::multimap<std::uint64_t, Refused>
       refused_;  // by allocation: what was refused with everything else dropped

@@ -21,7 +21,7 @@
 namespace gdr::transport {
 namespace {
 
-/// The calls of sockets, and those of librdmacm that are like them.
+/// The socket calls, of the kernel or of librdmacm.
 struct Calls {
   int (*socket)(int, int, int);
   int (*bind)(int, const sockaddr*, socklen_t);

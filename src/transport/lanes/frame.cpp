@@ -35,7 +35,7 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what is there; after the end everything is 0 and ok() false.
+/// Reads fields in order; beyond the end they are 0 and ok() is false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -79,7 +79,7 @@ class Reader {
 }  // namespace
 
 Status protocol_error(const std::string& what) {
-  return {Cause::protocol, "the peer said what it must not: " + what};
+  return {Cause::protocol, "the peer broke the protocol: " + what};
 }
 
 void put_frame(std::span<std::byte, frame_header> to, const Frame& frame) {
@@ -212,7 +212,7 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   const auto path = reader.number<std::uint8_t>();
   const auto best = reader.number<std::uint8_t>();
   const auto wanted = reader.number<std::uint8_t>();
-  if (path > 2 || best > 2 || wanted > 3) return protocol_error("a path that there is not");
+  if (path > 2 || best > 2 || wanted > 3) return protocol_error("an unknown path");
   PathOffer& offer = hello.offer;
   offer.choice.path = static_cast<TransportPath>(path);
   offer.best = static_cast<TransportPath>(best);
@@ -238,7 +238,7 @@ Result<Hello> parse_hello(std::span<const std::byte> body) {
   if (hello.error.empty() &&
       (hello.chunk < 256 || hello.chunk > (16U << 20U) || hello.depth < 2 || hello.depth > 4096 ||
        hello.reads_in_flight < 1 || hello.reads_in_flight > 255))
-    return protocol_error(fmt::format("{} bytes a frame, {} frames, {} reads", hello.chunk,
+    return protocol_error(fmt::format("{} bytes per frame, {} frames, {} reads", hello.chunk,
                                       hello.depth, hello.reads_in_flight));
   return hello;
 }

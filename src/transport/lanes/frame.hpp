@@ -19,7 +19,7 @@ constexpr std::size_t max_lanes = 64;
 enum class FrameType : std::uint8_t {
   ready = 1,  ///< the initiator's queue pairs are connected
   credit,     ///< nothing but credits
-  share,      ///< value: tag; address, total; payload: a key for each lane
+  share,      ///< value: tag; address, total; payload: one key per lane
   unshare,    ///< value: tag
   put,        ///< bytes of a write: address, total, offset, value: immediate
   get,        ///< read on behalf of the sender: address, total
@@ -44,7 +44,7 @@ struct Frame {
   FrameType type = FrameType::credit;
   std::uint8_t flags = 0;
   std::uint16_t credits = 0;  ///< receives that the sender of the frame has posted again
-  std::uint16_t slots = 0;    ///< its bounce buffers that are free again
+  std::uint16_t slots = 0;    ///< bounce buffers of the sender that are free again
   std::uint16_t slot = 0;     ///< of a queue pair: the bounce buffer that holds the payload
   std::uint32_t payload = 0;  ///< bytes behind the header
   std::uint64_t operation = 0;
@@ -63,39 +63,39 @@ constexpr bool carries_data(FrameType type) {
 
 /// Writes the header; little endian on the wire.
 void put_frame(std::span<std::byte, frame_header> to, const Frame& frame);
-/// A header that is none gives Cause::protocol: unknown type or flag, more payload than
+/// Cause::protocol for an invalid header: unknown type or flag, more payload than
 /// `largest_payload`, offset beyond total.
 Result<Frame> parse_frame(std::span<const std::byte, frame_header> from,
                           std::size_t largest_payload);
 
-/// "the peer said what it must not: WHAT"
+/// "the peer broke the protocol: WHAT"
 Status protocol_error(const std::string& what);
 
 /// Why an operation or a connection ended: a sentence, of which 200 bytes are kept.
 std::vector<std::byte> put_text(const std::string& text);
 std::string parse_text(std::span<const std::byte> from);
-/// The Cause in Frame::value; peer_failed for a number that is none.
+/// The Cause in Frame::value; peer_failed for an unknown number.
 Cause parse_cause(std::uint64_t value);
 
 std::vector<std::byte> put_keys(std::span<const std::uint32_t> keys);
 Result<std::vector<std::uint32_t>> parse_keys(std::span<const std::byte> from);
 
-/// What one side says of a queue pair that it offers.
+/// How one side describes a queue pair that it offers.
 struct LaneOffer {
   std::uint32_t queue_pair = 0;
   std::uint32_t psn = 0;
   Gid gid{};
   std::uint16_t lid = 0;
   std::uint32_t mtu = 1024;
-  std::uint64_t slots_address = 0;  ///< of its bounce buffers, one behind the other
+  std::uint64_t slots_address = 0;  ///< of its bounce buffers, which are contiguous
   std::uint32_t slots_key = 0;
   bool operator==(const LaneOffer&) const = default;
 };
 
-/// What each side says first: its greeting. `error` ends the set-up.
+/// What each side sends first: its greeting. `error` ends the set-up.
 struct Hello {
   PathOffer offer;
-  std::uint32_t chunk = 0;  ///< payload bytes of a frame
+  std::uint32_t chunk = 0;  ///< payload bytes per frame
   std::uint32_t depth = 0;  ///< frames that a lane can take before one is given back
   std::uint32_t reads_in_flight = 1;
   std::string memory;

@@ -124,8 +124,8 @@ void RcLane::send(unsigned slot, const Frame& frame) {
   flush_ready();
 }
 
-/// The payload of a data frame, into the next bounce buffer of the peer. True when it is on its
-/// way, or was.
+/// Writes the payload of a data frame into the peer's next bounce buffer. True when it is posted,
+/// now or earlier.
 bool RcLane::post_payload(unsigned slot, Frame& frame) {
   if (payload_posted_) return true;
   if (slot_credits_ == 0 || in_flight_ + 2 > queue_depth_) return false;
@@ -178,7 +178,7 @@ bool RcLane::flush_ready() {
 }
 
 PostResult RcLane::post(SendWork work) {
-  // Frames have their places in the queue for themselves.
+  // Places in the queue are reserved for frames.
   if (pair_ == nullptr) return PostResult::refused;
   if (in_flight_ + 2 * sends_ >= queue_depth_) return PostResult::full;
   const bool immediate = work.opcode == Opcode::write_with_immediate;
@@ -216,13 +216,13 @@ void RcLane::release(unsigned slot) {
 void RcLane::return_credits() {
   const bool many = owed_ >= std::max(1U, (receives_ - credit_receives) / 2) ||
                     owed_slots_ >= std::max(1U, depth_ / 2);
-  // Behind frames that wait for credits they would wait, too; with two sides waiting for each other
-  // nothing would move.
+  // Behind frames that wait for credits they would wait, too, and two sides waiting for each other
+  // would block for ever.
   const bool waiting = !ready_.empty() && ready_.front().second.type == FrameType::credit;
   if (!many || waiting) return;
   const auto room = acquire(true);
   if (!room) return;
-  // In front of everything that has not begun to leave.
+  // Insert it in front of everything that has not begun to leave.
   ready_.insert(ready_.begin() + (payload_posted_ ? 1 : 0), {room->slot, Frame{}});
   flush_ready();
 }
@@ -234,7 +234,7 @@ bool RcLane::poll(LaneListener& listener) {
     next_completion_ = 0;
   }
   const bool any = next_completion_ < completions_found_;
-  // The listener may poll again: then that goes on here.
+  // The listener may call poll again, which continues here.
   while (next_completion_ < completions_found_ && pair_ != nullptr) {
     const Completion completion = completions_[next_completion_++];
     handle(completion, listener);

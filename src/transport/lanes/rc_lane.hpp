@@ -17,8 +17,8 @@ namespace gdr::transport {
 /// bounce buffers of its peer, so that a frame always finds one. Immediates use a receive as well.
 class RcLane final : public Lane {
  public:
-  /// Bounce buffers are host memory of `chunk` bytes each. Throws nothing: the status says what
-  /// failed.
+  /// Bounce buffers are host memory of `chunk` bytes each. Throws nothing: errors are in the
+  /// status.
   static Result<std::unique_ptr<RcLane>> make(Device& device, const TransportOptions& options,
                                               Bytes chunk, unsigned nic);
   ~RcLane() override;
@@ -36,7 +36,7 @@ class RcLane final : public Lane {
   std::optional<Room> acquire(bool control) override;
   void send(unsigned slot, const Frame& frame) override;
   void abandon(unsigned slot) override { free_.push_back(slot); }
-  /// Below `depth_` a bounce buffer, from there on the payload of a receive.
+  /// Below `depth_`: a bounce buffer; from `depth_` on: the payload of a receive.
   std::span<const std::byte> received(unsigned slot) const override;
   void release(unsigned slot) override;
   bool poll(LaneListener& listener) override;
@@ -44,10 +44,11 @@ class RcLane final : public Lane {
 
   /// Posts RDMA work; `full` when the queue or the credits (of an immediate) are used up.
   PostResult post(SendWork work);
-  /// An address and key for 8 bytes of a slot: where the NIC puts the old value of an atomic.
+  /// Address and key of 8 bytes in a slot where the NIC puts the old value of an atomic.
   [[nodiscard]] std::pair<std::uint64_t, std::uint32_t> result_place(unsigned slot) const;
   [[nodiscard]] std::uint64_t result(unsigned slot) const;
-  /// Afterwards no NIC touches any buffer, and nothing more comes; may be called by the listener.
+  /// Destroys the queue pair: afterwards no NIC touches any buffer and nothing more comes. May be
+  /// called by the listener.
   void shut() { pair_.reset(); }
 
  private:
@@ -64,15 +65,15 @@ class RcLane final : public Lane {
   unsigned nic_;
   Bytes chunk_;
   std::size_t stride_;
-  unsigned depth_;     // bounce buffers for what comes
-  unsigned sends_;     // buffers for what leaves
+  unsigned depth_;     // bounce buffers for incoming data
+  unsigned sends_;     // buffers for outgoing frames
   unsigned receives_;  // of frames
   unsigned queue_depth_;
   std::byte* buffer_ = nullptr;
   std::size_t buffer_size_ = 0;
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<CompletionQueue> queue_;
-  std::unique_ptr<QueuePair> pair_;  // goes first
+  std::unique_ptr<QueuePair> pair_;  // destroyed first
   std::vector<unsigned> free_;
   std::deque<std::pair<unsigned, Frame>> ready_;
   unsigned in_flight_ = 0;  // work requests
@@ -83,14 +84,14 @@ class RcLane final : public Lane {
   Bytes peer_chunk_;
   unsigned slot_credits_ = 0;  // bounce buffers of the peer
   unsigned next_slot_ = 0;
-  bool payload_posted_ = false;  // of the frame that is the next to leave
+  bool payload_posted_ = false;  // of the next frame to leave
   unsigned owed_slots_ = 0;
   unsigned oldest_slot_ = 0;
   std::array<Completion, 16>
-      completions_;  // taken from the queue, and not handled from next_completion_ on
+      completions_;  // taken from the queue; not yet handled from next_completion_ on
   std::size_t completions_found_ = 0;
   std::size_t next_completion_ = 0;
-  std::vector<bool> slot_free_;  // from oldest_slot_ on they are given back in order
+  std::vector<bool> slot_free_;  // given back in order, from oldest_slot_ on
 };
 
 }  // namespace gdr::transport

@@ -34,7 +34,7 @@ void StreamLane::send(unsigned slot, const Frame& frame) {
   if (carries_data(frame.type)) data_sent_.count += frame.payload;
 }
 
-/// What cannot be written is no error yet: the peer may have said why, which is still to be read.
+/// A failed write is no error yet: the peer may have sent the reason, which is still to be read.
 bool StreamLane::write() {
   bool wrote = false;
   while (!sending_.empty() && !broken_) {
@@ -114,7 +114,7 @@ bool StreamLane::read(LaneListener& listener) {
         break;
       }
       frame_ = frame.value();
-      // Taken at once: others are given back while the payload is still coming.
+      // Take the slot at once: others are given back while the payload is still arriving.
       slot_ = free_receives_.back();
       free_receives_.pop_back();
     }

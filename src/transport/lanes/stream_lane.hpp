@@ -21,12 +21,12 @@ class StreamLane final : public Lane {
   void release(unsigned slot) override { free_receives_.push_back(slot); }
   bool poll(LaneListener& listener) override;
   [[nodiscard]] bool drained() const override { return sending_.empty(); }
-  /// Nothing more comes in; what has not begun to leave is dropped, but for `last`. May be called
-  /// by the listener.
+  /// Ends input, and drops what has not begun to leave, except `last`. May be called by the
+  /// listener.
   void end(const Frame& last, std::span<const std::byte> payload);
   /// Writes what is left and discards what comes; true when that is done. If the peer may still be
-  /// sending data, or is to learn of a failure, that is when it has closed its end: a socket that
-  /// is closed earlier discards what it had still to send.
+  /// sending data, or is to learn of a failure, that is when the peer has closed its end: a socket
+  /// closed earlier discards unsent data.
   bool ended();
   /// Payload bytes of data frames that were handed to, and taken from, the stream.
   [[nodiscard]] Bytes data_sent() const { return data_sent_; }

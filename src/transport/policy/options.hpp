@@ -24,16 +24,15 @@ struct TransportOptions {
   std::optional<unsigned> gid_index;     ///< of NICs whose NicChoice has none
   unsigned queue_pairs = 1;  ///< of each NIC that a connection uses; the nearest NICs are used
   Bytes chunk{std::uint64_t{64} << 10U};  ///< of one bounce buffer
-  unsigned depth = 8;                     ///< bounce buffers of a queue pair, in each direction
-  unsigned queue_depth = 64;              ///< work requests of a queue pair
-  unsigned operations =
-      4096;  ///< of a connection that are not finished; more give Cause::queue_full
+  unsigned depth = 8;                     ///< bounce buffers per queue pair, in each direction
+  unsigned queue_depth = 64;              ///< work requests per queue pair
+  unsigned operations = 4096;  ///< unfinished ones per connection; more give Cause::queue_full
   Bytes largest_message{std::uint64_t{1}
                         << 30U};  ///< of one RDMA work request, if the NIC takes that much
   Duration limit{
-      10};  ///< of an operation, from when the clock is read next; then the connection ends
+      10};  ///< of an operation, from the next reading of the clock; then the connection ends
   Duration setup_limit{10};
-  unsigned timeout = 17;  ///< of the NIC until it sends again: 4.096 us times 2 to this power
+  unsigned timeout = 17;  ///< of the NIC until it resends: 4.096 us times 2 to this power
   unsigned retries = 6;   ///< 0 to 6
   bool check = false;     ///< compare CRC32C of the bytes at both ends, read by the copy engine
   std::function<void(const std::string&)> log;  ///< one line per call; empty: standard error

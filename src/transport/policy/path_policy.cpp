@@ -78,7 +78,7 @@ NicDistance distance_of(const PciPlace& a, const PciPlace& b) {
   const auto differ = std::mismatch(parts_a.begin(), parts_a.end(), parts_b.begin(), parts_b.end());
   const auto common = differ.first - parts_a.begin();
   if (common < 2) {
-    // Only a host bridge in common, or not even that: NCCL's PHB is the NUMA node.
+    // They share a host bridge at most: NCCL's PHB means the same NUMA node.
     const bool same_node = common == 1 || (a.numa_node == b.numa_node && a.numa_node >= 0);
     return same_node ? NicDistance::phb : NicDistance::sys;
   }

@@ -13,7 +13,7 @@ namespace gdr::transport {
 /// How bytes get from one device's memory to the other's, best first.
 enum class TransportPath : unsigned char { gdr, staged, tcp };
 std::string_view to_string(TransportPath path);
-/// "gdr", "staged", "tcp"; nothing for "auto". Throws InputError.
+/// "gdr", "staged", "tcp"; nullopt for "auto". Throws InputError.
 std::optional<TransportPath> parse_path(std::string_view text);
 
 /// The distance of a GPU and a NIC of this machine in its PCIe tree, with the names and numbers of
@@ -35,7 +35,7 @@ PciPlace read_place(const std::string& sysfs_device);
 /// in no PCIe tree; SYS: else.
 NicDistance distance_of(const PciPlace& a, const PciPlace& b);
 
-/// What one side has detected, before it hears of the other.
+/// What one side has detected, before the other's greeting arrives.
 struct PathFacts {
   std::string memory;  ///< "fake0"
   std::string nics;    ///< "rxe0", "rxe0,rxe1", "none"
@@ -74,7 +74,7 @@ class PathUnavailable : public InputError {
 };
 
 /// What both sides take: what one of them asks for, else the worse of the two choices. An error
-/// when one cannot do what the other asks for, or both ask for different paths. Both sides come to
+/// when one cannot do what the other asks for, or both ask for different paths. Both sides reach
 /// the same result.
 Result<PathChoice> choose_together(const PathOffer& own, const PathOffer& peer);
 

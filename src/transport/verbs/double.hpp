@@ -10,8 +10,8 @@
 
 namespace gdr::transport {
 
-/// What goes wrong between and in the NICs of the double. Everything follows from `seed` and the
-/// order of calls.
+/// The faults between and in the NICs of the double. Everything follows from `seed` and the order
+/// of calls.
 struct DoubleFaults {
   double loss = 0;     ///< share of packets that vanish
   double reorder = 0;  ///< share that is held back by `reorder_by`
@@ -30,8 +30,8 @@ struct DoubleFaults {
     Duration at;
   };
   std::vector<Death> deaths;          ///< the NIC falls silent, without an event
-  std::vector<Death> lost_addresses;  ///< the IPv4 entry leaves the GID table, and nothing that it
-                                      ///< sent or that is for it passes
+  std::vector<Death> lost_addresses;  ///< the IPv4 entry leaves the GID table, and no packet
+                                      ///< from or to it passes
   int refuse_memory = 0;              ///< errno of registrations by address; 0: none is refused
   int refuse_dma_buf = 0;  ///< errno of registrations by descriptor, as rdma_rxe's EOPNOTSUPP
   double full = 0;         ///< share of posts that find the queue full
@@ -42,7 +42,7 @@ struct DoubleOptions {
   Bytes mtu{4096};
   Bytes largest_message{std::uint64_t{1} << 30U};
   Duration latency{2e-6};
-  Duration idle_step{10e-6};  ///< most that an idle() lets pass
+  Duration idle_step{10e-6};  ///< the most time that one idle() lets pass
   unsigned queue_depth = 1024;
   DoubleFaults faults;
 };
@@ -69,12 +69,12 @@ std::shared_ptr<DoubleFabric> make_double_fabric(const DoubleOptions& options);
 std::unique_ptr<Verbs> make_double(std::shared_ptr<DoubleFabric> fabric,
                                    const std::vector<std::string>& names);
 
-/// By device name; zeros for one that is not there.
+/// By device name; zeros for an unknown one.
 DmaBytes dma_bytes(const DoubleFabric& fabric, const std::string& device);
 /// Regions, queue pairs, completion queues and devices that are not released.
 std::size_t live_objects(const DoubleFabric& fabric);
 Duration now(const DoubleFabric& fabric);
-/// Packets of all NICs that were sent, and those of them that were sent again.
+/// Packets that all NICs sent, and how many of them were sent again.
 struct PacketCount {
   std::uint64_t sent = 0;
   std::uint64_t again = 0;

@@ -81,7 +81,7 @@ void DoubleFabric::advance() {
     time_ = end;
     return;
   }
-  // One moment at a time, so that whoever waits can act on it.
+  // Advance one moment at a time, so that waiting code can act on it.
   time_ = std::max(time_, due_.top().when);
   while (!due_.empty() && due_.top().when <= time_) {
     const Action action = due_.top().action;

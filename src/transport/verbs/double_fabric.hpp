@@ -31,13 +31,13 @@ struct DoublePacket {
   Kind kind = Kind::data;
   std::uint32_t to = 0;  ///< number of the queue pair
   std::uint64_t psn = 0;
-  std::uint64_t count = 1;  ///< of a read: responses that are wanted
+  std::uint64_t count = 1;  ///< of a read: responses to send
   Opcode opcode = Opcode::write;
   bool first = false;
   bool last = false;
-  std::uint64_t remote_address = 0;  ///< where this packet's bytes go, or come from
+  std::uint64_t remote_address = 0;  ///< where this packet's bytes go to or come from
   std::uint32_t remote_key = 0;
-  Bytes read_size;  ///< of a read: bytes that are left
+  Bytes read_size;  ///< of a read: bytes left
   std::uint32_t immediate = 0;
   std::uint64_t operand = 0;
   std::uint64_t swap = 0;
@@ -54,13 +54,13 @@ struct DoubleRegion {
   DoubleDevice* owner = nullptr;
 };
 
-/// Time, the wire and all that the NICs know of each other. One lock for everything.
+/// Time, the wire and everything that the NICs share, behind one lock.
 class DoubleFabric {
  public:
   explicit DoubleFabric(const DoubleOptions& options);
 
   using Action = std::function<void()>;
-  /// The next functions want the lock.
+  /// The following functions require the lock.
   [[nodiscard]] Duration time() const { return time_; }
   void at(Duration when, Action action);
   void send(DoubleDevice& from, const Gid& to, DoublePacket packet, bool again);

@@ -86,7 +86,7 @@ void DoublePair::complete(const Outgoing& outgoing, CompletionStatus status) {
               status == CompletionStatus::ok ? outgoing.work.size : Bytes{}});
 }
 
-/// The oldest request ends with `status`, everything behind it is flushed.
+/// Ends the oldest request with `status` and flushes everything behind it.
 void DoublePair::break_down(CompletionStatus status) {
   state_ = State::failed;
   if (!outgoing_.empty() && status != CompletionStatus::flushed) {
@@ -150,8 +150,8 @@ bool DoublePair::send_request(Outgoing& outgoing) {
       const std::byte* from = fabric_->translate(device_, work.local_key,
                                                  work.local_address + offset.count, size, false);
       if (from == nullptr) {
-        // Requests before it may be on their way still; a NIC would complete them first. Here they
-        // are flushed.
+        // Requests before it may still be in flight. A NIC would complete them first; here they are
+        // flushed.
         while (outgoing_.size() > 1 && &outgoing_.front() != &outgoing) {
           complete(outgoing_.front(), CompletionStatus::flushed);
           outgoing_.pop_front();
@@ -191,13 +191,13 @@ void DoublePair::go_back(std::uint64_t psn) {
   pump();
 }
 
-/// Everything below `below` has arrived; reads count when their data has.
+/// Everything below `below` has arrived; a read counts once its data has.
 void DoublePair::acknowledged(std::uint64_t below) {
   const std::uint64_t before = oldest_;
   while (!outgoing_.empty()) {
     const Outgoing& front = outgoing_.front();
     if (front.fetches() && front.responses < front.packets) {
-      // A later acknowledgement tells that responses were lost.
+      // A later acknowledgement means that responses were lost.
       oldest_ = std::max(oldest_, std::min(below, front.first + front.responses));
       break;
     }
@@ -222,7 +222,7 @@ void DoublePair::take_response(const DoublePacket& packet) {
   Outgoing* outgoing = at_psn(packet.psn);
   if (outgoing == nullptr || !outgoing->fetches() ||
       packet.psn != outgoing->first + outgoing->responses) {
-    // A gap: the rest is asked for again. A response that was seen before is nothing new.
+    // At a gap, ask for the rest again. A response that was seen before is ignored.
     if (outgoing != nullptr && packet.psn > outgoing->first + outgoing->responses &&
         oldest_ < outgoing->first + outgoing->packets && !reported_gap_) {
       reported_gap_ = true;

@@ -77,7 +77,7 @@ class DoublePair final : public QueuePair {
   std::deque<Outgoing> outgoing_;
   std::uint64_t end_ = 0;      // PSN of the next request that is posted
   std::uint64_t next_ = 0;     // PSN to be sent next
-  std::uint64_t highest_ = 0;  // what was sent once
+  std::uint64_t highest_ = 0;  // below it: sent at least once
   std::uint64_t oldest_ = 0;   // not acknowledged
   unsigned retries_ = 0;
   unsigned not_ready_ = 0;
@@ -87,8 +87,8 @@ class DoublePair final : public QueuePair {
 
   std::deque<ReceiveWork> receives_;
   std::uint64_t expected_ = 0;
-  Bytes received_;         // of a send under way
-  bool reported_ = false;  // that something is out of sequence
+  Bytes received_;         // of a send in progress
+  bool reported_ = false;  // that a packet is out of sequence
   std::map<std::uint64_t, std::uint64_t> atomic_results_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

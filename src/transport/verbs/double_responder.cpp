@@ -47,8 +47,8 @@ void DoublePair::take_request(DoublePacket& packet) {
   }
 }
 
-/// A request that was carried out before: reads are read again, atomics answered from memory, the
-/// rest acknowledged.
+/// Answers a repeated request: reads are read again, atomics answered from a record, the rest
+/// acknowledged.
 void DoublePair::repeat(const DoublePacket& packet) {
   if (packet.kind == DoublePacket::Kind::read_request) {
     (void)answer_read(packet);

@@ -12,8 +12,8 @@ namespace gdr::transport {
 std::string to_string(const Gid& gid);
 
 /// The entry to use. Without `wanted`: on Ethernet the first RoCEv2 entry of a global address, IPv4
-/// before IPv6, then a link-local one; on InfiniBand the first. With it, that very entry. An error
-/// lists what there is.
+/// before IPv6, then a link-local one; on InfiniBand the first. With `wanted`: that entry. An error
+/// lists the entries.
 Result<GidEntry> select_gid(const std::string& device, const std::vector<GidEntry>& entries,
                             bool ethernet, std::optional<unsigned> wanted);
 

@@ -89,7 +89,7 @@ class IbvCompletionQueue final : public CompletionQueue {
       const ibv_wc& wc = found[static_cast<std::size_t>(i)];
       Completion& completion = completions[static_cast<std::size_t>(i)];
       completion = Completion{wc.wr_id, outcome_of(wc.status), false, false, 0, {}};
-      if (wc.status != IBV_WC_SUCCESS) continue;  // the other fields say nothing then
+      if (wc.status != IBV_WC_SUCCESS) continue;  // the other fields are invalid then
       completion.received = (wc.opcode & IBV_WC_RECV) != 0;
       completion.has_immediate = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
       completion.immediate = completion.has_immediate ? be32toh(wc.imm_data) : 0;
@@ -227,7 +227,7 @@ class IbvDevice final : public Device {
 
   [[nodiscard]] std::string name() const override { return ibv_get_device_name(context_->device); }
 
-  /// rdma_rxe is no PCI device itself: its interface is.
+  /// rdma_rxe itself is not a PCI device, but its interface is.
   [[nodiscard]] std::string sysfs_device() const override {
     const std::string own = "/sys/class/infiniband/" + name();
     std::error_code error;
@@ -371,9 +371,9 @@ class IbVerbs final : public Verbs {
     return {
         std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
   }
-  /// A system call costs more than a message of a real NIC takes. Whoever waits longer may keep
-  /// from this core just what it waits for: on a machine with one, the kernel's thread that does
-  /// the work of rdma_rxe.
+  /// A system call costs more than a message of a real NIC takes, so the first rounds make none. A
+  /// longer wait yields: on a machine with one core it would block what it waits for, the kernel
+  /// thread that does rdma_rxe's work.
   void idle(unsigned rounds) override {
     if (rounds > rounds_alone) sched_yield();
   }

@@ -11,8 +11,8 @@
 #include "src/common/status.hpp"
 #include "src/common/units.hpp"
 
-/// What the transport needs of RDMA verbs. ibverbs.cpp speaks to libibverbs, double_*.cpp play it
-/// inside the process; both run tests/transport/verbs_contract_test.cpp.
+/// What the transport needs of RDMA verbs. ibverbs.cpp calls libibverbs, double_*.cpp simulate it
+/// inside the process; both pass tests/transport/verbs_contract_test.cpp.
 namespace gdr::transport {
 
 enum class GidType { infiniband, rocev1, rocev2 };
@@ -34,7 +34,7 @@ struct PortState {
 
 struct DeviceLimits {
   unsigned queue_depth = 0;      ///< work requests in a queue
-  unsigned reads_in_flight = 0;  ///< RDMA reads and atomics of a queue pair, either role
+  unsigned reads_in_flight = 0;  ///< RDMA reads and atomics per queue pair, in either role
   unsigned completions = 0;      ///< entries of a completion queue
 };
 
@@ -90,7 +90,7 @@ struct QueuePairSizes {
   unsigned receives = 64;
 };
 /// How a queue pair reaches its peer. `timeout` is ibv_qp_attr's: 4.096 us times 2 to its power.
-/// Retries are 0 to 6: 7 would mean for ever.
+/// Retries are 0 to 6; 7 would mean without limit.
 struct QueuePairRoute {
   std::uint32_t peer_queue_pair = 0;
   std::uint32_t peer_psn = 0;
@@ -119,7 +119,7 @@ class QueuePair {
   virtual ~QueuePair() = default;
   [[nodiscard]] virtual std::uint32_t number() const = 0;
   virtual Status connect(
-      const QueuePairRoute& route) = 0;  ///< receives may be posted before, sends after
+      const QueuePairRoute& route) = 0;  ///< receives may be posted before it, sends after it
   virtual PostResult post(const SendWork& work) = 0;
   virtual PostResult post(const ReceiveWork& work) = 0;
   virtual void fail() = 0;  ///< everything that is posted completes as flushed
@@ -128,10 +128,10 @@ class QueuePair {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  virtual std::size_t poll(std::span<Completion> completions) = 0;  ///< how many there were
+  virtual std::size_t poll(std::span<Completion> completions) = 0;  ///< returns how many there were
 };
 
-/// One port of an opened NIC. Objects made by it go before it.
+/// One port of an opened NIC. Objects made by it must be destroyed before it.
 class Device {
  public:
   virtual ~Device() = default;

@@ -1,4 +1,4 @@
-// What gdr emulate --compare makes of a plan and of observations, and how it reads these.
+// How gdr emulate --compare reads observations and compares them with a plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 constexpr Bytes size{1U << 20U};
 constexpr Bytes control{640};
 
-/// A transfer on two DGX A100, and what is seen when everything goes as planned.
+/// A transfer between two DGX A100, with the observations that match the plan.
 struct Lab {
   explicit Lab(PathKind path, Operation operation = Operation::write)
       : topology(load_topology(GDR_PROJECT_DIR "/topologies/clusters/two-dgx-a100.json")),
@@ -94,15 +94,14 @@ TEST(Agreement, WhatGoesAsPlannedIsEqual) {
     }
 }
 
-/// A program of somebody's own says nothing of itself; what it sends is data, what it says by TCP
-/// is not.
+/// The user's own program reports nothing; its RDMA sends are data, its TCP bytes are not.
 TEST(Agreement, ProgramsOfSomebodysOwnAreSeenByTheOthers) {
   for (const PathKind path : {PathKind::gdr, PathKind::staged}) {
     Lab lab(path);
     for (SideObservation* side : {&lab.seen.from, &lab.seen.to}) {
       side->process.reset();
-      side->sent.stream = Bytes{1222};  // its own words
-      // By sends instead of writes, of the data alone.
+      side->sent.stream = Bytes{1222};  // its own control bytes
+      // Sends instead of writes, which carry only data.
       side->module.host_read = less_control(side->module.host_read);
       side->module.host_written = less_control(side->module.host_written);
       for (WireBytes* bytes : {&side->sent, &side->delivered}) {
@@ -200,7 +199,7 @@ TEST(Agreement, TheTransportsWordIsNotEnough) {
 }
 
 /// A packet that is built again is read again, whether or not the fabric saw the first one: neither
-/// count says anything of the stages, and neither can hide a copy.
+/// count is part of a stage, and neither can hide a copy.
 TEST(Agreement, WhatIsReadOrSentAgainIsNoPartOfAStage) {
   for (const PathKind path : {PathKind::gdr, PathKind::staged})
     for (const Operation operation : {Operation::write, Operation::read, Operation::send}) {
@@ -292,7 +291,7 @@ TEST(AgreementStream, WhatIsNotTheTransportsIsData) {
   StreamReader foreign;
   foreign.take(other);
   EXPECT_EQ(foreign.data().count, 1000);
-  // Behind a greeting, too.
+  // After a greeting, too.
   std::vector<std::byte> bytes = stream_bytes(true);
   const std::size_t controls = bytes.size() - 5000;
   append(bytes, other);

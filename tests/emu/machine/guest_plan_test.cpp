@@ -33,7 +33,7 @@ Topology cluster(const std::string& name) {
   return load_topology(GDR_PROJECT_DIR "/topologies/clusters/" + name + ".json");
 }
 
-/// The value behind an option; "" when it is not there.
+/// The value after an option; "" if the option is absent.
 std::string option(const Words& words, const std::string& name) {
   const auto at = std::find(words.begin(), words.end(), name);
   return at == words.end() ? "" : *(at + 1);
@@ -136,7 +136,7 @@ TEST(EmuGuestPlan, AHostOfTwoHasItsNeighboursAddresses) {
   run.work_folder = "/home/me/it, here";
   run.tool = "/opt/gdr bin/gdr";
   const auto plan = emu::plan_guest(cluster("two-sandybridge-two-sockets"), 1, run, models());
-  // Behind it are lines for our modules, comments to the shell.
+  // Lines for our modules follow, which are comments to the shell.
   EXPECT_EQ(
       plan.settings.substr(0, plan.settings.find('#')),
       "GUEST_KERNEL=6.1.0-57-amd64\nGUEST_MODULES=/k/modules\nGUEST_FOLDER='/home/me/it, here'\n"

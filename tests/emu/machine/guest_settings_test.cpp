@@ -70,7 +70,7 @@ TEST(EmuOverlay, AK40BelowASandyBridgeLooksLikeOne) {
   // Slot 2 is the GPU's, slot 3 the NIC's: 8 times that, hexadecimal.
   const std::map<std::string, std::string> expected{
       {"p10 c 0",
-       "ffffffff 3c008086 0"},   // the first port of the host bridge: what the kernel knows it by
+       "ffffffff 3c008086 0"},   // the host bridge's first port, by which the kernel identifies it
       {"p10 p c", "3ff 103 0"},  // LnkCap: x16, 8 GT/s
       {"p10 p 10", "3ff0000 1030000 0"},  // LnkSta
       {"p10 p 2c", "fe e 0"},             // LnkCap2: 2.5, 5 and 8 GT/s
@@ -97,7 +97,7 @@ TEST(EmuOverlay, PortsHaveTheTopologysAcsBitsAndTheirSwitchsId) {
   const Topology topology =
       server("dgx-a100", {"h0/gpu0.acs=RR+CR", "h0/gpu0.ats=true", "h0/nic0.acs=SV+EC"});
   const auto registers = overlay_of(topology);
-  // RR is bit 2, CR bit 3; the port can do all but egress control, and what is written stays.
+  // RR is bit 2, CR bit 3; the port can do all but egress control, and keeps what is written.
   EXPECT_EQ(registers.at(place_of(topology, "gpu0", 'p') + " a 4"), "ffffffff c005f 5f0000");
   EXPECT_EQ(registers.at(place_of(topology, "nic0", 'p') + " a 4"), "ffffffff 21007f 7f0000");
   EXPECT_EQ(registers.at(place_of(topology, "gpu0", 'd') + " t 4"), "ffffffff 80000000 80000000");
@@ -256,8 +256,8 @@ TEST(EmuRefusals, FaultsAreReadAndWrongOnesTold) {
             "--refuse-registration h0/gpu0-nic0,size=1: \"size\" is not known" + cure);
 }
 
-/// A bzImage whose payload is not packed, with the boot protocol's four numbers and the size behind
-/// the payload.
+/// A bzImage with an uncompressed payload, the boot protocol's four numbers, and the size after the
+/// payload.
 std::string image_of(const std::string& payload) {
   std::string image(2 * 512, '\0');
   const auto number = [&](std::size_t at, std::size_t value) {

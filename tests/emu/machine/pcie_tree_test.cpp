@@ -32,7 +32,7 @@ emu::PcieTree tree_of(const Topology& topology) {
                         [](const Device& gpu) { return "/run/" + gpu.name; });
 }
 
-/// "-device X" as "device X": one line an option.
+/// "-device X" as "device X": one line per option.
 Lines lines_of(const emu::PcieTree& tree) {
   Lines lines;
   for (std::size_t i = 0; i + 1 < tree.arguments.size(); i += 2)
@@ -166,7 +166,7 @@ TEST(EmuPcieTree, Gh200HasTwoHostBridgesOfOneNumaNode) {
   EXPECT_EQ(way_up(buses, "gpu0"), (Lines{"gpu0.port", "hb0"}));
   EXPECT_EQ(way_up(buses, "nic0"), (Lines{"nic0.port", "hb1"}));
   const Lines lines = lines_of(tree);
-  // Its GPU's link is not known; its NIC's Gen5 is more than QEMU's ports have.
+  // The GPU's link is unknown; the NIC's Gen5 is more than QEMU's ports support.
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
                           [](const auto& l) { return l.ends_with("slot=2,hotplug=off"); }));
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& l) {

@@ -1,5 +1,4 @@
-// What hosts are told and say, who waits for whom, and what a client and the process that keeps
-// guests say to each other.
+// Messages to and from guests, barriers, and the protocol between a client and the daemon.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

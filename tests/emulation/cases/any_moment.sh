@@ -1,6 +1,7 @@
-# Ctrl-C at any moment gives exit code 130 and leaves nothing: while a guest starts, runs its command, has ended it, is put away. The guest is
-# a script in place of QEMU that speaks as one on its control channel and sends SIGINT to gdr at the moment that the file `moment` names. After
-# the signal it writes the file `sent`: only then was there one, since gdr may have killed it before.
+# Ctrl-C at any moment gives exit code 130 and leaves nothing: while a guest starts, runs its
+# command, has ended it, is removed. The guest is a script in place of QEMU that acts as a guest on its
+# control channel and sends SIGINT to gdr at the moment that the file `moment` names. After the signal
+# it writes the file `sent`: without it there was no signal, since gdr may have killed the script before.
 mkdir bin
 cat >bin/qemu-system-x86_64 <<'END'
 #!/bin/bash
@@ -24,7 +25,7 @@ moment exit go-on
 exec sleep 1000
 END
 chmod +x bin/qemu-system-x86_64
-# A script's descriptors 3, 4 and 5 are the channels: nothing else about it is a guest.
+# The script's descriptors 3, 4 and 5 are the channels; nothing else about it resembles a guest.
 at() { # at MOMENT EXPECTED_CODE ARGUMENT...: 130 unless gdr was done before the signal was sent
   local moment=$1 expected=$2 code=0
   shift 2
@@ -41,12 +42,13 @@ said '^h0| done$'
 for try in 1 2 3 4 5; do
   for moment in start ready command; do at $moment 130 --accelerator tcg "$small" -- true; done
 done
-# Whether the signal or the end of the command is first, chance says; both, many times.
+# Chance decides whether the signal or the end of the command comes first; both happen many times.
 for try in $(seq 20); do
   at late-output 130 --accelerator tcg "$small" -- true
   at exit 0 --accelerator tcg "$small" -- true
 done
-# In the background of a script, SIGINT is ignored from the start on, and so it is again after gdr has looked for the last time.
+# In the background of a script SIGINT is ignored from the start, and again after gdr's last check
+# for it.
 trap '' INT
 for try in $(seq 10); do
   at late-output 130 --accelerator tcg "$small" -- true
@@ -54,7 +56,7 @@ for try in $(seq 10); do
 done
 trap - INT
 for moment in start ready command; do at $moment 130 --accelerator tcg "$two" --compare --size 4KiB; done
-# Before any guest, too: from the first millisecond on. This one never becomes ready.
+# Also before any guest is up, from the first millisecond on. This guest never becomes ready.
 cat >bin/qemu-system-x86_64 <<'END'
 #!/bin/sh
 exec sleep 1000
@@ -64,7 +66,7 @@ for hundredth in 01 02 03 05 08 13 21 34 55 89; do
   PATH=$work/bin:$PATH timeout -s INT --preserve-status 0.$hundredth "$gdr" emulate --accelerator tcg "$small" -- true >out 2>&1 || code=$?
   [ $code -eq 130 ] || fail "SIGINT after 0.$hundredth s: exit code $code, expected 130: $(cat out)"
 done
-# up, in and down take the guests along, or leave them as they are.
+# up, in and down end the guests, or leave them as they are.
 name=any-moment-$$
 at_end=("$gdr emulate down $name")
 code=0

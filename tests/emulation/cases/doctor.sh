@@ -24,12 +24,12 @@ END
 emulate "$topology" -- sh inside "$gdr"
 ! grep fails "$work/out" || fail "a capture fails: $(cat ./*.errors)"
 
-# The rules of problems, and of what is not known.
+# The rules about problems and about what is unknown.
 findings() {
   "$gdr" doctor --format json "$1.json" >"$1.report" || [ $? -eq 1 ] || fail "gdr doctor $1.json fails"
   tr -d ' \n' <"$1.report" | grep -Eo '"rule":"[^"]*","state":"(problem|unknown)"' | sed 's/"rule":"\([^"]*\)".*/\1/' | sort -u
 }
-# shows CAPTURE RULE...: these findings, and none else that the machine does not always have.
+# shows CAPTURE RULE...: these findings, and no others except those that the machine always has.
 shows() {
   local name=$1
   shift
@@ -43,19 +43,19 @@ shows requests_and_gid locked-memory-limited small-read-requests gid-index-wrong
 [ -z "$(findings after | grep -vxE 'rxe-without-atomic-write')" ] || fail "findings stay: $(findings after)"
 same_machine "$topology"
 
-# Nothing of the machine is in a capture.
+# A capture contains nothing that identifies the machine.
 for secret in trainer-seven '52:54:00' '5054:00ff' '0a00:0001' '10\.0\.0\.1' someone "$work"; do
   ! grep -qi -- "$secret" ./capture.json ./requests_and_gid.json || fail "\"$secret\" is in a capture"
 done
 grep -q 'NCCL_IB_GID_INDEX=7' requests_and_gid.json || fail "the setting is not in the capture"
 
-# An ordinary user is told what root would see.
+# The capture of an ordinary user says what needs root.
 if ! grep -q 'no setpriv' "$work/out"; then
   grep -q 'ACS, ATS, payload and read request sizes: .* needs root' user.errors || fail "not said: $(cat user.errors)"
   shows user acs-unknown
 fi
 
-# What the topology says shows, too; without it none of this was there.
+# What the topology states shows, too; without it there was none of this.
 host=trainer-seven
 emulate "$topology" --set $host/gpu0.bar_size=256MiB --set $host/nic0.link=gen3x4 --set $host/nic0.link_capability=gen4x16 --set iommu=translate \
   --set $host/gpu0.acs=RR+CR -- "$gdr" capture -o changed.json

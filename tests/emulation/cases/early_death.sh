@@ -1,4 +1,5 @@
-# A QEMU that ends before COMMAND: started once more, and that is said. A second time it is an error.
+# A QEMU that ends before COMMAND is started once more, with a message. A second time it is an
+# error.
 qemu=$(command -v qemu-system-x86_64)
 mkdir bin
 cat >bin/qemu-system-x86_64 <<END2

@@ -12,12 +12,12 @@ said "^$name  *[0-9][0-9]*  *3  *three  *three.json$"
 kept 5 in $name --on h1 'exit 5' -- true
 kept 2 in $name --on h7 true
 said 'no such host; hosts: h0, h1, h2'
-# All wait for the last one; the network outside the fabric knows the hosts by name.
+# All wait for the last host; host names resolve on the management network.
 kept 0 in $name --on h2 'sleep 2; echo late >late; gdr-barrier go' -- sh -c 'gdr-barrier go; cat late; [ "$GDR_PEERS" ]; for peer in $GDR_PEERS; do grep -q "^${peer#*=} ${peer%%=*}$" /etc/hosts || exit 9; done'
 for host in h0 h1; do said "^$host| late$"; done
 # Three NICs are on one switch.
 kept 0 in $name --on h0 'ib_send_lat -d rxe0 -x 1 -n 10' --on h2 'until ib_send_lat -d rxe0 -x 1 -n 10 $GDR_PEER_h0_NIC_0; do sleep 1; done'
-# Who has ended will never come.
+# A host whose command has ended never arrives at a barrier.
 kept 1 in $name --on h0 'gdr-barrier never' --on h1 'sleep 1' --on h2 true
 said '^h0| gdr-barrier: never: the command of h. has ended$'
 kept 2 in $name --on h0 'gdr-barrier alone; gdr-barrier ../x; [ $? = 2 ] && gdr-barrier' --on h1 'gdr-barrier alone; sleep 2'
@@ -28,7 +28,7 @@ code=0
 timeout -s INT --preserve-status 3 "$gdr" emulate in $name --on h0 'echo begun; setsid sleep 77 & sleep 1000' >out 2>&1 || code=$?
 [ $code -eq 130 ] || fail "Ctrl-C: exit code $code, expected 130: $(cat out)"
 kept 1 in $name --on h0 'ps axo args | grep "[s]leep 1000"'
-# Files outside of the folder of `up` are read anew by each command: changed, gone, new.
+# Each command reads files outside the folder of `up` anew: changed, removed, new.
 outside=$(mktemp -d)
 at_end+=("rm -rf $outside")
 echo one >"$outside/changed"; echo one >"$outside/gone"
@@ -57,7 +57,7 @@ kept 0 down $name
 kept 0 down $name
 said "^gdr: $name is not up$"
 
-# In the place of others.
+# Replace running guests.
 kept 0 up $name "$small"
 kept 0 up $name "$small" --replace
 said "^gdr: $name is down$"
@@ -70,7 +70,7 @@ sleep 1
 kept 2 in $name -- true
 said 'the process that kept its guests was killed'
 
-# Not up in time, and taken down on the way.
+# Guests that are not up in time, and guests taken down while they start.
 kept 124 up $name "$small" --timeout 1s
 said '^gdr: h0: not up after 1s (--timeout): stopped$'
 "$gdr" emulate up $name "$small" >first 2>&1 &

@@ -1,4 +1,4 @@
-# What is missing is said before anything is started.
+# What is missing is reported before anything is started.
 mkdir empty
 for program in env sh id; do ln -s "$(command -v $program)" empty/; done
 code=0
@@ -6,7 +6,7 @@ PATH=$work/empty "$gdr" emulate "$small" -- true >out 2>&1 || code=$?
 [ $code -eq 2 ] || fail "without QEMU: exit code $code, expected 2"
 said 'qemu-system-x86_64 is not installed; install the package qemu-system-x86'
 
-# No network for the package: a port where nobody answers.
+# No network for the package: a port where no server answers.
 cat >apt.conf <<END2
 Acquire::http::Proxy "http://127.0.0.1:9";
 Acquire::https::Proxy "http://127.0.0.1:9";
@@ -16,7 +16,7 @@ APT_CONFIG=$work/apt.conf XDG_CACHE_HOME=$work/cache kept 2 "$small" -- true
 grep -qi 'could not connect\|connection refused\|failed to fetch\|unable to connect' out || fail "the reason is not named: $(cat out)"
 ! ls cache/gdr | grep -v '^lock$' || fail "parts are left in the cache"
 
-# A kernel of one's own.
+# A kernel of the user's own.
 kept 2 "$small" --kernel /no/kernel --modules /no/modules -- true
 said '^gdr: --kernel /no/kernel: there is no such file$'
 kept 2 "$small" --kernel "$small" -- true
@@ -27,7 +27,7 @@ printf 'kernel/virtio_pci.ko:\n' >modules.dep
 kept 2 "$small" --kernel "$small" --modules . -- true
 said 'rdma_rxe'
 
-# Faults and files that cannot be.
+# Invalid faults and files.
 kept 2 "$small" --fault 'h0/nic9:loss=1%' -- true
 said 'found "h0/nic9", allowed h0/nic0'
 kept 2 "$small" --fault 'h0/nic0:loss=2' -- true

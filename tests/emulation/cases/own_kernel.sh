@@ -1,9 +1,9 @@
-# A kernel of one's own: here the one of the cache, given by hand.
+# A kernel of the user's own: here the cached one, given by hand.
 emulate 0 "$small" --dry-run
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gdr
 kernel=$(ls -d "$cache"/kernel-* | head -n 1)
 release=$(ls "$kernel/lib/modules")
-# Links to its files, and to the headers, which a kernel of one's own has under this name.
+# Links to its files, and to the headers, which a user's kernel has under this name.
 cp -rs "$kernel/lib/modules/$release" "$work/"
 rm -f "$release/build"
 export XDG_CACHE_HOME=$work/cache

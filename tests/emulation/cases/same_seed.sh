@@ -1,5 +1,5 @@
-# Same seed, same drops: datagram-like writes (UC) of 1000 numbered frames a direction, of which 5 % are lost. Not one may differ.
-# Another seed: other drops.
+# Same seed, same drops: datagram-like writes (UC) of 1000 numbered frames per direction, of which
+# 5 % are lost. Not one may differ. Another seed: other drops.
 compile verbs_write
 run() { # run SEED FILE
   emulate 0 "$two" --seed "$1" --fault '*.tx:loss=5%,only=roce' --on h0 './verbs_write server; gdr-barrier turn; ./verbs_write client h1 uc 0 0 1000' \

@@ -1,4 +1,4 @@
-# Two runs at once do not meet.
+# Two runs at once do not interfere.
 "$gdr" emulate "$small" -- sh -c 'echo one; sleep 3' >one 2>&1 &
 first=$!
 "$gdr" emulate "$small" -- sh -c 'echo two; sleep 3' >two 2>&1 &

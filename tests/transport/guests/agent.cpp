@@ -10,8 +10,8 @@
 namespace gdr::transport {
 namespace {
 
-/// Memory of the process at the other end. Every call has happened when it returns, so that streams
-/// and events mean nothing.
+/// Memory of the process at the other end. Every call is complete when it returns, so streams and
+/// events have no effect.
 class AgentMemory final : public memory::DeviceMemory {
  public:
   explicit AgentMemory(Agent& agent) : agent_(agent) {}

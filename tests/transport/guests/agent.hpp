@@ -12,7 +12,7 @@
 
 namespace gdr::transport {
 
-/// What A asks of B's process, one after another: it answers each.
+/// The requests of A to B's process, which answers one after another.
 enum class Request : std::uint8_t {
   make_end,
   drop_end,
@@ -52,13 +52,13 @@ enum class Request : std::uint8_t {
 };
 
 /// The other end of pairs in guests: a process on the other host, over the management network. It
-/// moves its end on by itself.
+/// makes progress at its end by itself.
 class Agent {
  public:
   static constexpr std::uint16_t port = 18600;
   static constexpr std::uint16_t transport_port = 18601;
 
-  /// `management` and `nic` are the other host's addresses. Throws InputError when nobody answers
+  /// `management` and `nic` are the other host's addresses. Throws InputError when no answer comes
   /// within a minute.
   Agent(std::string management, std::string nic);
 
@@ -80,12 +80,12 @@ class Agent {
   /// A stream from here, and the number of the connection over there.
   std::pair<std::unique_ptr<ByteStream>, std::uint64_t> connect(bool over_management);
   std::vector<std::string> log() { return ask<std::vector<std::string>>(Request::log); }
-  /// What a shell command printed on the other host.
+  /// Runs a shell command on the other host; returns its output.
   std::string run(const std::string& command) { return ask<std::string>(Request::run, command); }
   /// The process ends by SIGKILL; the next request is an error.
   void die();
 
-  std::function<void()> on_wait;  ///< called again and again while an answer is waited for
+  std::function<void()> on_wait;  ///< called repeatedly while waiting for an answer
 
  private:
   void send(const std::vector<std::byte>& bytes);
@@ -96,10 +96,10 @@ class Agent {
   std::unique_ptr<ByteStream> stream_;
 };
 
-/// What a shell command printed here.
+/// Runs a shell command here; returns its output.
 std::string run_here(const std::string& command);
 
-/// The other side: obeys until the peer has gone, which is a good end. Exit code.
+/// The other side: obeys until the peer has gone, which is a success. Returns the exit code.
 int serve_agent();
 
 }  // namespace gdr::transport

@@ -15,7 +15,7 @@
 namespace gdr::transport {
 namespace {
 
-/// splitmix64 as the fabric's: seeds that follow each other have nothing in common.
+/// splitmix64, as in the fabric: consecutive seeds have nothing in common.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : numbers_({seed}, "campaign") {}
@@ -42,7 +42,7 @@ struct Schedule {
   unsigned queue_pairs = 1;
   unsigned nics = 1;
   Spoil spoil = Spoil::nothing;
-  unsigned steps = 0;  // until it is spoiled
+  unsigned steps = 0;  // before the fault
   bool refuse_here = false;
   std::vector<std::size_t> sizes;  // of operations: write, read, send, write, ...
   std::string faults;
@@ -164,7 +164,7 @@ std::string Run::result() {
     Pair pair(options());
     wrong = transfer(pair);
   } catch (const InputError& error) {
-    // A transport that cannot be had says so when it is made.
+    // An impossible transport is refused when it is made.
     if (schedule_.spoil == Spoil::refuse)
       wrong = named({Cause::registration_refused, error.what()});
     else wrong = error.what();
@@ -265,7 +265,7 @@ std::string Run::collect(Pair& pair, Step& step) {
   if ((pair.now() - asked).seconds > limit.seconds + 3)
     return fmt::format("operation {} ended after its limit", number);
   if (!done->status.ok()) return named(done->status);
-  // Nothing is known of bytes in memory that is gone, or of a peer that is.
+  // Bytes in freed memory, or of a peer that has gone, are undefined.
   if (!alive_ || schedule_.spoil == Spoil::free_here || schedule_.spoil == Spoil::free_there)
     return "";
   return compare(pair, step, number);
@@ -274,7 +274,7 @@ std::string Run::collect(Pair& pair, Step& step) {
 std::string Run::compare(Pair& pair, const Step& step, std::uint32_t number) {
   EndConnection& b = *pair.b.connection;
   if (step.kind == Step::Kind::write) {
-    // Over several queue pairs they may come in another order than they were asked for.
+    // Over several queue pairs they may arrive in another order than requested.
     bool twice = false;
     const auto told = [&] {
       while (const auto arrival = b.arrival())

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-/// A campaign of faults between two guests: what a run does follows from its seed, and so does what
-/// the fabric does to it meanwhile.
+/// A campaign of faults between two guests: the seed decides what a run does, and what the fabric
+/// does meanwhile.
 namespace gdr::transport {
 
 /// For `gdr emulate in NAME --fault`.

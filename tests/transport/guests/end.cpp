@@ -1,4 +1,4 @@
-// A connection here or over there.
+// A connection in this process or in the other.
 #include "tests/transport/end.hpp"
 
 #include "tests/transport/guests/agent.hpp"

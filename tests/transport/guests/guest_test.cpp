@@ -1,4 +1,4 @@
-// What only guests have: a table of GIDs that changes, a kernel that refuses.
+// What only guests have: a GID table that changes, a kernel that refuses registration.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace gdr::transport {
 namespace {
 
-/// What is done at once is undone at the end of the test, whatever happens.
+/// Runs one command now, and another that undoes it at the end of the test, whatever happens.
 class Undo {
  public:
   Undo(const std::string& command, std::string undo) : undo_(std::move(undo)) {

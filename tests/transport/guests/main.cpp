@@ -1,7 +1,8 @@
-// gdr_guest_tests [OPTION...]        on both of two guests: tests of the transport between them.
-// Host 0 runs them, the other is B gdr_guest_tests faults SEED        what the fabric does in that
-// run of the campaign, for gdr emulate in NAME --fault; anywhere gdr_guest_tests campaign SEED on
-// both guests: that run
+// gdr_guest_tests [OPTION...]      on both of two guests: tests of the transport between them.
+//                                  Host 0 runs them, the other host is B.
+// gdr_guest_tests faults SEED      prints the fabric's faults in that run of the campaign, for
+//                                  gdr emulate in NAME --fault; anywhere.
+// gdr_guest_tests campaign SEED    on both guests: that run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The other side of an agent: one end at a time, moved on by itself between requests.
+// The other side of an agent: one end at a time, which makes progress by itself between requests.
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
@@ -68,7 +68,7 @@ bool Server::drop_end() {
   return true;
 }
 
-/// 0: nobody came.
+/// 0: no connection came.
 std::uint64_t Server::accept() {
   auto stream = listener_->accept(Duration{30});
   if (!stream.ok()) return 0;
