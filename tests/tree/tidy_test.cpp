@@ -214,6 +214,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> seams{
     {"nlohmann/", {"src/common/json.cpp"}},
     {"pugixml", {"src/common/xml_tree.cpp"}},
     {"boost/graph/", {"src/hardware/graph.cpp"}},
+    {"boost/crc", {"src/transport/lanes/crc32c.cpp"}},
     {"simgrid/", {"sim/engine/fluid.cpp"}},
     {"infiniband/", {"src/transport/verbs/ibverbs.cpp"}},
     {"rdma/", {"src/transport/lanes/byte_stream.cpp"}},

@@ -333,6 +333,21 @@ TEST(VerdictFinding, APairsReasonIsItsOwnFinding) {
   EXPECT_EQ(finding_of(fine, verdict_test::pair(fine, "h0/gpu0", "h0/nic0")), nullptr);
 }
 
+// With RR and DT the initiator's own translation decides: requests go direct with ATS, through the
+// IOMMU without.
+TEST(VerdictIommu, AnOpenAtsSettingLeavesTheAnswerOpen) {
+  const auto answer = [](const std::vector<gdr::Setting>& ats) {
+    std::vector<gdr::Setting> settings{{"iommu", "translate"}, {"maps_peer_memory", "false"}};
+    settings.insert(settings.end(), ats.begin(), ats.end());
+    const gdr::Verdict verdict =
+        judge(HostText{.devices = one_switch("", "", R"("acs": ["RR", "DT"])")}, settings);
+    return verdict_test::pair(verdict, "h0/gpu0", "h0/nic0").answer;
+  };
+  EXPECT_EQ(answer({}), PairAnswer::unknown);
+  EXPECT_EQ(answer({{"h0/nic0.ats", "false"}}), PairAnswer::blocked);
+  EXPECT_EQ(answer({{"h0/nic0.ats", "true"}}), PairAnswer::works);
+}
+
 TEST(VerdictAcs, AFindingNamesTheBitsThatRedirect) {
   const auto where = [](const std::string& bits) {
     return finding(judge(HostText{.devices = one_switch("", "", "\"acs\": [" + bits + "]")}),
