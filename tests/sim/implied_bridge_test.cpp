@@ -20,9 +20,9 @@ json::Value implied_switches() {
       {"name": "gpu1", "kind": "gpu", "model": "a100-pcie-40gb", "under": "numa0", "place_known": false},
       {"name": "gpu2", "kind": "gpu", "model": "a100-pcie-40gb", "under": "numa0", "place_known": false}],
     "distances": [
-      {"from": "gpu0", "to": "gpu1", "distance": "pix"},
-      {"from": "gpu0", "to": "gpu2", "distance": "pxb"},
-      {"from": "gpu1", "to": "gpu2", "distance": "pxb"}]}]})",
+      {"from": "gpu0", "to": "gpu1", "distance": "PIX"},
+      {"from": "gpu0", "to": "gpu2", "distance": "PXB"},
+      {"from": "gpu1", "to": "gpu2", "distance": "PXB"}]}]})",
                      "implied");
 }
 
