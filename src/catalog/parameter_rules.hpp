@@ -45,13 +45,13 @@ std::string one_of(const std::string& value) {
 }
 
 template <typename T>
-constexpr Rule<T> usual_rule = anything<T>;
+inline constexpr Rule<T> usual_rule = anything<T>;
 template <>
-constexpr Rule<Bytes> usual_rule<Bytes> = above_zero<Bytes>;
+inline constexpr Rule<Bytes> usual_rule<Bytes> = above_zero<Bytes>;
 template <>
-constexpr Rule<Bandwidth> usual_rule<Bandwidth> = above_zero<Bandwidth>;
+inline constexpr Rule<Bandwidth> usual_rule<Bandwidth> = above_zero<Bandwidth>;
 template <>
-constexpr Rule<std::string> usual_rule<std::string> = some_text;
+inline constexpr Rule<std::string> usual_rule<std::string> = some_text;
 
 /// "10de:20b0": four digits, a colon, four digits, lower-case hexadecimal.
 bool is_pci_id(std::string_view text);
