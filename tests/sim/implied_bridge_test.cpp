@@ -1,6 +1,5 @@
 // Bridges that only stated distances imply: what their links are is not known, so they bound
 // nothing, and they are not the link of any device.
-#include "sim/flow/bound.hpp"
 #include "src/common/json.hpp"
 #include "tests/support/simulation.hpp"
 
@@ -27,8 +26,11 @@ json::Value implied_switches() {
 }
 
 double copy_rate(const Lab& lab, const std::string& gpu) {
-  return lab.run(lab.transfer(gpu, "h0/numa0", PathKind::copy, 64_MiB))
-      .bandwidth.gigabytes_per_second();
+  Transfer copy;
+  copy.path = PathKind::copy;
+  copy.size = 64_MiB;
+  set_ends(lab.topology, find_end(lab.topology, gpu), find_end(lab.topology, "h0/numa0"), copy);
+  return lab.run(copy).bandwidth.gigabytes_per_second();
 }
 
 TEST(ImpliedBridge, ItsLinkIsNoDevicesLink) {
