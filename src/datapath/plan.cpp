@@ -12,7 +12,6 @@
 // A transfer becomes a list of stages.
 
 namespace gdr {
-namespace {}  // namespace
 
 std::optional<DeviceId> nic_for(const Graph& graph, const ModelLibrary& models,
                                 const Transfer& transfer, DeviceId end) {

@@ -147,6 +147,26 @@ study::Fit fit_one(double gigabytes, const std::vector<Setting>& settings = {}) 
       .at(0);
 }
 
+/// "Half of the port rate" halves each NIC's own rate: a slower peer stays the slower one.
+TEST(Verify, HalfThePortRateIsOfEachNicsOwn) {
+  std::vector<Setting> slow_peer;
+  for (int nic = 0; nic < 8; ++nic)
+    slow_peer.push_back({"h1/nic" + std::to_string(nic) + ".port_rate", "100Gb/s"});
+  const Topology topology =
+      load_topology(project + "/topologies/clusters/two-dgx-a100.json", slow_peer);
+  const study::Fit fit =
+      study::fit(sim::simulator(), topology, library(), read_figures(perftest(6.2 * 8), "t"), {})
+          .at(0);
+  const auto rate_of = [&](study::Change change) {
+    for (const study::Candidate& one : fit.candidates)
+      if (one.path == PathKind::gdr && one.condition.change == change) return one.predicted / 1e9;
+    return 0.0;
+  };
+  // 100 Gb/s carry 12.41 GB/s of payload at the fabric's MTU.
+  EXPECT_NEAR(rate_of(study::Change::none), 12.41, 0.02);
+  EXPECT_NEAR(rate_of(study::Change::half_port_rate), 6.205, 0.02);
+}
+
 /// The simulator's own predictions, taken as measurements, are each traced back to their condition.
 TEST(Verify, TellsThePathThatAFigureCameFrom) {
   const auto as_is = fit_one(24.8);
